@@ -1,0 +1,94 @@
+package frames
+
+import (
+	"encoding/binary"
+	"unicode/utf8"
+)
+
+// The methods of the publish, deliver and settle paths have codecs of their
+// own that allocate nothing.
+
+// A Publish is basic.publish as views of the read buffer.
+type Publish struct {
+	Exchange, RoutingKey []byte
+	Mandatory, Immediate bool
+}
+
+// Parse reads the arguments of basic.publish.
+func (p *Publish) Parse(args []byte) error {
+	b := args
+	if len(b) < 3 {
+		return cannotDecode(args)
+	}
+	n := int(b[2])
+	b = b[3:]
+	if len(b) < n+1 {
+		return cannotDecode(args)
+	}
+	p.Exchange = b[:n:n]
+	b = b[n:]
+	n = int(b[0])
+	b = b[1:]
+	if len(b) != n+1 {
+		return cannotDecode(args)
+	}
+	p.RoutingKey = b[:n:n]
+	p.Mandatory = b[n]&1 != 0
+	p.Immediate = b[n]&2 != 0
+	if !valid(p.Exchange) || !valid(p.RoutingKey) {
+		return errShortUTF8
+	}
+	return nil
+}
+
+// valid is utf8.Valid with a short cut for the usual short ASCII name.
+func valid(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return utf8.Valid(b)
+		}
+	}
+	return true
+}
+
+func cannotDecode(args []byte) error {
+	return Errorf(FrameError, "cannot decode %s", ErlangBinary(args))
+}
+
+// ParseSettle reads the arguments of basic.ack, basic.nack and basic.reject: the
+// tag, and the octet of bits, which each of them reads differently.
+func ParseSettle(args []byte) (tag uint64, bits byte, err error) {
+	if len(args) != 9 {
+		return 0, 0, cannotDecode(args)
+	}
+	return binary.BigEndian.Uint64(args), args[8], nil
+}
+
+// AppendDeliver appends basic.deliver's method frame; the content header and the
+// body follow it.
+func AppendDeliver(dst []byte, channel uint16, consumerTag string, tag uint64, redelivered bool, exchange, key string) []byte {
+	n := 4 + 1 + len(consumerTag) + 8 + 1 + 1 + len(exchange) + 1 + len(key)
+	dst = append(dst, MethodFrame, byte(channel>>8), byte(channel),
+		0, 0, byte(n>>8), byte(n), 0, ClassBasic, 0, 60, byte(len(consumerTag)))
+	dst = append(dst, consumerTag...)
+	dst = binary.BigEndian.AppendUint64(dst, tag)
+	dst = append(dst, bit(redelivered), byte(len(exchange)))
+	dst = append(dst, exchange...)
+	dst = append(dst, byte(len(key)))
+	dst = append(dst, key...)
+	return append(dst, frameEnd)
+}
+
+// AppendAck appends basic.ack.
+func AppendAck(dst []byte, channel uint16, tag uint64, multiple bool) []byte {
+	dst = append(dst, MethodFrame, byte(channel>>8), byte(channel), 0, 0, 0, 13, 0, ClassBasic, 0, 80)
+	dst = binary.BigEndian.AppendUint64(dst, tag)
+	return append(dst, bit(multiple), frameEnd)
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}

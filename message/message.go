@@ -1,0 +1,117 @@
+// Package message holds the noun that all layers pass along: one published
+// message, and the promise to its publisher. It is a leaf; no layer owns it.
+package message
+
+import "time"
+
+// A Message is one published message. It is filled in by the front door that
+// received it and never changed afterwards, so any number of queues, consumers
+// and the store may share it without a lock.
+type Message struct {
+	// Exchange is the exchange the client named, or after a dead-letter hop
+	// the dead-letter exchange. "" is the default exchange.
+	Exchange string
+	// RoutingKey is what deliveries show; further keys are in More.
+	RoutingKey string
+	// Header is the property block of the content header as it came: the
+	// flag word and the property list (spec §4.2.6.1). It is relayed byte for
+	// byte unless the broker itself adds or removes a property.
+	Header []byte
+	// Body is the content, frame boundaries removed.
+	Body []byte
+	// More is what few messages have. It is nil for all others.
+	More *More
+
+	// Time is when the broker took the message, in milliseconds since the
+	// Unix epoch; TTLs count from it.
+	Time int64
+	// TTL is the expiration property in milliseconds, or NoTTL.
+	TTL int64
+	// Priority is the priority property; 0 if there is none.
+	Priority uint8
+	// Persistent says that delivery-mode is 2.
+	Persistent bool
+	// Mandatory is the publish flag of that name.
+	Mandatory bool
+}
+
+// NoTTL is the TTL of a message without an expiration property.
+const NoTTL = -1
+
+// More holds what the common message does not have.
+type More struct {
+	// CC and BCC are the additional routing keys of the headers of these
+	// names. BCC is no longer in the header.
+	CC, BCC []string
+	// Deaths is the dead-letter history made by this broker, newest first.
+	// A client's own x-death header is not in it.
+	Deaths []Death
+	// FirstDeath is the oldest event; x-first-death-* are made of it.
+	FirstDeath Death
+	// Returned is the property block as the client sent it, for basic.return;
+	// nil if Header still is that.
+	Returned []byte
+}
+
+// A Death is one entry of the x-death header: all events of one queue and one
+// reason (RabbitMQ 4.0: time, exchange, keys and expiration are those of the
+// first event).
+type Death struct {
+	Queue, Reason, Exchange string
+	Keys                    []string // routing key and CC keys, no BCC
+	Expiration              string   // the expiration property then; "" if none
+	Count                   int64
+	Time                    int64 // seconds since the Unix epoch
+}
+
+// New returns a message whose Header and Body have these lengths, in bytes,
+// and are zero. A message of up to 1 KiB is one allocation: Header and Body are
+// views of memory behind the struct.
+func New(header, body int) *Message {
+	n := header + body
+	var m *Message
+	var b []byte
+	switch {
+	case n <= 48:
+		s := &struct {
+			m Message
+			b [48]byte
+		}{}
+		m, b = &s.m, s.b[:]
+	case n <= 144:
+		s := &struct {
+			m Message
+			b [144]byte
+		}{}
+		m, b = &s.m, s.b[:]
+	case n <= 368:
+		s := &struct {
+			m Message
+			b [368]byte
+		}{}
+		m, b = &s.m, s.b[:]
+	case n <= 1136:
+		s := &struct {
+			m Message
+			b [1136]byte
+		}{}
+		m, b = &s.m, s.b[:]
+	default:
+		m, b = &Message{}, make([]byte, n)
+	}
+	m.Header = b[:header:header]
+	m.Body = b[header:n:n]
+	m.TTL = NoTTL
+	return m
+}
+
+// Size is what the message weighs in memory budgets, in bytes.
+func (m *Message) Size() int { return len(m.Header) + len(m.Body) + overhead }
+
+// overhead is the struct and the allocator's rounding, in bytes; an estimate.
+const overhead = 160
+
+// Age is how long ago the broker took the message, never negative.
+func (m *Message) Age(now time.Time) time.Duration {
+	return max(0, time.Duration(now.UnixMilli()-m.Time)*time.Millisecond)
+}

@@ -1,0 +1,180 @@
+// Package queue is the seam between routing and storing: the contracts of
+// queues and consumers, and the arguments and policies of queues. It holds no
+// queue; the types of queue are in the folders below it.
+package queue
+
+import (
+	"sync/atomic"
+
+	"github.com/leveretmq/leveret/message"
+)
+
+// An ID is a message's place in its queue: ids rise in the order of enqueueing
+// and are never used again. A requeued message keeps its id.
+type ID uint64
+
+// An Entry is one message of a publish batch.
+type Entry struct {
+	Msg *message.Message
+	// Receipt is the promise to the publisher, or nil if nobody waits. The
+	// batch's entries of one queue are in runs of the same receipt; the queue
+	// releases each run's receipt once (see Queue.Enqueue).
+	Receipt *message.Receipt
+	// Seq is the confirm number of the message within Receipt.
+	Seq uint64
+}
+
+// A Delivery is one message on its way to a consumer and back. Whoever holds
+// it may hand it to Settle; nobody else has its message.
+type Delivery struct {
+	Msg         *message.Message
+	ID          ID
+	Sub         *Subscription // nil for a basic.get
+	Expires     int64         // Unix milliseconds; 0 is never
+	Count       uint32        // how often it was handed out before
+	Redelivered bool
+	Stored      bool // the queue's own: a record of it is in the log
+}
+
+// An Outcome is what becomes of a delivered message.
+type Outcome uint8
+
+// The outcomes of Settle.
+const (
+	Accepted Outcome = iota // ack: forget it
+	Requeued                // back to its place, redelivered next time
+	Rejected                // dead-letter it, or forget it
+	Returned                // back to its place as if never delivered: it did not reach the client
+)
+
+// A Queue holds messages for consumers. Its methods are safe for concurrent
+// use, take batches, and never wait for disk or network, except Stop and Delete.
+// What an operation causes besides (dead letters, its own deletion, events) is
+// done by the caller's goroutine after the queue's lock is released.
+type Queue interface {
+	Name() string
+	// Enqueue takes a batch in order. It releases each distinct Receipt of the
+	// batch once, when the queue has taken responsibility for all messages of
+	// it or refused some: at once, or for persistent messages of a durable
+	// queue when they are on disk. A deleted queue drops the batch and
+	// releases the receipts.
+	Enqueue(batch []Entry)
+	// Get takes one message off the head; ok is false if there is none. left is
+	// how many are ready after it. A no-ack one is settled already.
+	Get(noAck bool) (d Delivery, left int, ok bool, err error)
+	// Subscribe adds a consumer and starts delivering to it, perhaps before it
+	// returns. A refusal is an error for the client.
+	Subscribe(s *Subscription) error
+	// Cancel removes the consumer; nothing is delivered to it afterwards. What
+	// it holds unacknowledged stays with it until settled. Cancelling the last
+	// consumer of an auto-delete queue deletes the queue. Unknown ones are ignored.
+	Cancel(s *Subscription)
+	// Settle ends deliveries of one consumer, or of basic.gets if s is nil.
+	Settle(s *Subscription, ds []Delivery, how Outcome)
+	// Resume says that the consumer has room again: in its outbox, or in the
+	// window it shares.
+	Resume(s *Subscription)
+	// Purge drops the ready messages and returns how many those were.
+	Purge() (int, error)
+	// SetPolicy makes a policy, merged of user and operator policy, take effect
+	// at once.
+	SetPolicy(p Policy)
+	// Touch restarts the expiry lease (x-expires): a declare has named the queue.
+	Touch()
+	// Status is a snapshot.
+	Status() Status
+	// Stop ends timers and deliveries at shutdown and keeps what is durable.
+	Stop() error
+	// Delete ends the queue with all it holds. Consumers are told by
+	// Consumer.Cancelled. ifUnused and ifEmpty make it an error instead, decided under the
+	// queue's lock. It returns how many messages were ready. A second call
+	// returns ErrGone.
+	Delete(cond Condition) (ready int, err error)
+}
+
+// A Condition limits a Delete.
+type Condition struct{ IfUnused, IfEmpty bool }
+
+// A Consumer takes deliveries. Its methods are called with the queue's lock
+// held: they must only append and wake, and never call the queue.
+type Consumer interface {
+	// Deliver returns how many of the batch it took, from the front; the rest
+	// stay ready, and the queue skips the consumer until Resume.
+	Deliver(batch []Delivery) int
+	// Cancelled says that the queue has ended the subscription: it was deleted
+	// or has expired. No delivery follows.
+	Cancelled(s *Subscription)
+	// Activated says that a single active consumer became active or ceased to be.
+	Activated(s *Subscription, active bool)
+}
+
+// A Subscription is one consumer's place at a queue.
+type Subscription struct {
+	// The fields up to Window are set by the front door and not changed after
+	// Subscribe.
+	Consumer  Consumer
+	Tag       string
+	Arguments Arguments // as parsed by ParseConsumerArguments
+	NoAck     bool
+	Exclusive bool
+	Priority  int     // x-priority
+	Prefetch  int     // at most so many unacknowledged; 0 is no limit. Ignored with NoAck
+	Window    *Window // the channel's common limit; never nil
+
+	// State belongs to the queue and is guarded by its lock.
+	State any
+}
+
+// A Window limits the unacknowledged messages of all consumers of a channel
+// together (basic.qos with global=true). Queues take places without a lock;
+// the channel gives them back and then calls Resume on its consumers.
+type Window struct {
+	limit atomic.Int32 // 0 is no limit
+	used  atomic.Int32
+}
+
+// SetLimit changes the limit; 0 is none.
+func (w *Window) SetLimit(n int) { w.limit.Store(int32(n)) }
+
+// Limited says whether there is a limit.
+func (w *Window) Limited() bool { return w.limit.Load() > 0 }
+
+// Take takes up to n places and returns how many it got. Without a limit it
+// gives all of them; they still count.
+func (w *Window) Take(n int) int {
+	for {
+		limit, used := w.limit.Load(), w.used.Load()
+		got := int32(n)
+		if limit > 0 {
+			got = max(0, min(got, limit-used))
+		}
+		if got == 0 || w.used.CompareAndSwap(used, used+got) {
+			return int(got)
+		}
+	}
+}
+
+// Give returns places, and says whether the window was full before and is not
+// now, so that its consumers must be resumed.
+func (w *Window) Give(n int) (resume bool) {
+	left := w.used.Add(-int32(n))
+	limit := w.limit.Load()
+	return limit > 0 && left < limit && left+int32(n) >= limit
+}
+
+// Status is a snapshot of a queue for passive declares, management and metrics.
+type Status struct {
+	Ready, Unacked           int
+	ReadyBytes, UnackedBytes int64 // of bodies
+	Consumers                int
+	Persistent               int   // ready and unacknowledged messages that are stored
+	InMemory                 int   // ready messages whose body is in memory
+	HeadTime                 int64 // Unix milliseconds of the oldest ready message; 0 if none
+	Policy                   Policy
+	ActiveTag                string // the single active consumer's tag
+	IdleSince                int64  // Unix milliseconds since when there is no consumer and no use; 0 if used
+
+	// Counters since the queue was made or recovered.
+	Published, Delivered, DeliveredNoAck, Got, GotNoAck, GetEmpty, Acked, Redelivered uint64
+	DeadLettered, Expired, Dropped, Refused                                           uint64
+}
