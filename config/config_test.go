@@ -1,0 +1,139 @@
+package config
+
+import (
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// environment makes a lookup function of a few variables.
+func environment(pairs map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := pairs[name]
+		return v, ok
+	}
+}
+
+func TestFlagWinsOverEnvironmentOverDefault(t *testing.T) {
+	c, err := Load(
+		map[string]string{"listen": "127.0.0.1:1"},
+		environment(map[string]string{
+			"LEVERET_LISTEN":     "127.0.0.1:2",
+			"LEVERET_DATA_DIR":   "d",
+			"LEVERET_LOG_LEVEL":  "debug",
+			"LEVERET_LOG_FORMAT": "", // empty is not set
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Listen != "127.0.0.1:1" {
+		t.Errorf("Listen = %s, want the flag's 127.0.0.1:1", c.Listen)
+	}
+	if c.LogLevel != Debug {
+		t.Errorf("LogLevel = %s, want the variable's debug", c.LogLevel)
+	}
+	if c.LogFormat != Console {
+		t.Errorf("LogFormat = %s, want the default console", c.LogFormat)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := Load(nil, environment(map[string]string{"LEVERET_IN_MEMORY": "1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.InMemory = true
+	if c != want {
+		t.Errorf("Load = %+v, want %+v", c, want)
+	}
+}
+
+func TestTinyProfileCollectsGarbageSooner(t *testing.T) {
+	for _, tt := range []struct {
+		flags map[string]string
+		want  int
+	}{
+		{map[string]string{"in-memory": "true"}, 400},
+		{map[string]string{"in-memory": "true", "profile": "tiny"}, 100},
+		{map[string]string{"in-memory": "true", "profile": "tiny", "gc-percent": "50"}, 50},
+	} {
+		c, err := Load(tt.flags, environment(nil))
+		if err != nil || c.GCPercent != tt.want {
+			t.Errorf("%v: GCPercent = %d, %v, want %d", tt.flags, c.GCPercent, err, tt.want)
+		}
+	}
+}
+
+// Every default shown in the help is what Default has, unless it is words.
+func TestShownDefaultsAreTheDefaults(t *testing.T) {
+	c := Default()
+	for _, s := range Settings() {
+		switch s.Default {
+		case "off", "by profile", "400, tiny 100", "per-user data folder", "60 % of this machine's or container's":
+			continue
+		}
+		before := c
+		if err := s.set(&c, s.Default); err != nil {
+			t.Errorf("%s: default %q: %v", s.Name, s.Default, err)
+		}
+		if c != before {
+			t.Errorf("%s: default %q is not Default()'s", s.Name, s.Default)
+		}
+	}
+}
+
+func TestWrongValuesAreNamed(t *testing.T) {
+	for _, tt := range []struct {
+		flag, value, want string
+	}{
+		{"listen", "5672", `--listen "5672": want host:port, as in 127.0.0.1:5672`},
+		{"listen", "localhost:amqp", `--listen "localhost:amqp": the port must be a number from 0 to 65535`},
+		{"listen", ":70000", `--listen ":70000": the port must be a number from 0 to 65535`},
+		{"data-dir", "", `--data-dir "": it must not be empty`},
+		{"in-memory", "maybe", `--in-memory "maybe": want true or false`},
+		{"durability", "safe", `--durability "safe": want one of [synced relaxed]`},
+		{"memory-limit", "much", `--memory-limit "much": want a size such as 512MiB, 2GB or a number of bytes`},
+		{"gc-percent", "0", `--gc-percent "0": want a number of percent from 1 to 10000`},
+	} {
+		_, err := Load(map[string]string{tt.flag: tt.value}, environment(nil))
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("--%s %q: error %v, want %s", tt.flag, tt.value, err, tt.want)
+		}
+	}
+	_, err := Load(nil, environment(map[string]string{"LEVERET_LOG_LEVEL": "loud"}))
+	if want := `LEVERET_LOG_LEVEL="loud": want one of [debug info warn error]`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want int64
+	}{
+		{"1", 1}, {"100 MB", 100_000_000}, {"2GB", 2_000_000_000}, {"1GiB", 1 << 30}, {"512mib", 512 << 20}, {"4k", 4096},
+		{"", 0}, {"-1", 0}, {"0", 0}, {"1.5GB", 0}, {"12parsecs", 0}, {"GB", 0}, {"9000000TB", 0},
+	} {
+		got, err := parseSize(tt.text)
+		if got != tt.want || (err == nil) != (tt.want > 0) {
+			t.Errorf("parseSize(%q) = %d, %v, want %d", tt.text, got, err, tt.want)
+		}
+	}
+}
+
+func TestDefaultDataDir(t *testing.T) {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		t.Setenv("HOME", "/home/u")
+	}
+	dir, err := DefaultDataDir(environment(map[string]string{"XDG_DATA_HOME": t.TempDir()}))
+	if err != nil || filepath.Base(dir) != "leveret" {
+		t.Errorf("DefaultDataDir = %s, %v, want a folder called leveret", dir, err)
+	}
+	t.Setenv("HOME", "")
+	_, err = DefaultDataDir(environment(map[string]string{"XDG_DATA_HOME": "relative"}))
+	if err == nil || !strings.Contains(err.Error(), "--data-dir") {
+		t.Errorf("without a home folder: error %v, want one that names --data-dir", err)
+	}
+}
