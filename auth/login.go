@@ -1,0 +1,175 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+// How a login fails, for errors.Is. The first two are protocol errors, which
+// RabbitMQ 4.0 answers with silence and a closed socket. ErrRefused comes with
+// a *frames.Error, the 403 for clients that asked for one; its own text is for
+// the log.
+var (
+	ErrMechanism = errors.New("authentication mechanism not offered")
+	ErrMalformed = errors.New("malformed authentication response")
+	ErrRefused   = errors.New("login refused")
+)
+
+// Credentials are what a client logs in with.
+type Credentials struct {
+	Mechanism string
+	Response  []byte     // of connection.start-ok
+	Peer      netip.Addr // the zero Addr if there is no address
+	// Loopback says that the peer is on this host although Peer does not show
+	// it: a Unix socket, say.
+	Loopback bool
+	// The names in the TLS peer's verified certificate; "" without one.
+	CommonName, DistinguishedName, AlternativeName string
+}
+
+// Mechanisms lists the mechanisms for connection.start, separated by blanks,
+// for a connection whose peer showed no certificate.
+func (a *Authority) Mechanisms() string { return a.offer(false) }
+
+// CertMechanisms is Mechanisms for a connection whose peer showed a verified
+// certificate: EXTERNAL is offered too if it is configured.
+func (a *Authority) CertMechanisms() string { return a.offer(true) }
+
+func (a *Authority) offer(cert bool) string {
+	var list []string
+	for _, m := range a.cfg.Mechanisms {
+		if a.offered(m) && (cert || m != External) {
+			list = append(list, m)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func (a *Authority) offered(mechanism string) bool {
+	return slices.Contains(a.cfg.Mechanisms, mechanism) &&
+		(mechanism != Anonymous || a.cfg.AnonymousUser != "")
+}
+
+// Login says who the client is, or why not: see ErrMechanism, ErrMalformed and
+// ErrRefused.
+func (a *Authority) Login(_ context.Context, c Credentials) (User, error) {
+	if !a.offered(c.Mechanism) {
+		return User{}, fmt.Errorf("%w: %q", ErrMechanism, c.Mechanism)
+	}
+	switch c.Mechanism {
+	case Anonymous:
+		return a.trust(a.cfg.AnonymousUser, c)
+	case External:
+		return a.trust(c.certName(a.cfg.CertName), c)
+	}
+	name, password, err := parseResponse(c)
+	if err != nil {
+		return User{}, err
+	}
+	return a.Authenticate(name, password, c)
+}
+
+// Authenticate checks a name and password that came some other way than SASL,
+// say in an HTTP header. Of c it uses where the client is, and the mechanism
+// for the text of the refusal.
+func (a *Authority) Authenticate(name, password string, c Credentials) (User, error) {
+	u := a.lookup(name)
+	if u == nil || !u.hash.matches(password) {
+		return User{}, refuse(c, "user '%s' - invalid credentials", name)
+	}
+	return a.admit(u, c)
+}
+
+// trust logs in a user that has proved itself without a password.
+func (a *Authority) trust(name string, c Credentials) (User, error) {
+	u := a.lookup(name)
+	if u == nil {
+		return User{}, refuse(c, "user '%s' does not exist", name)
+	}
+	return a.admit(u, c)
+}
+
+// admit is the last check of every login: where it comes from.
+func (a *Authority) admit(u *account, c Credentials) (User, error) {
+	local := c.Loopback || c.Peer.Unmap().IsLoopback()
+	if !local && slices.Contains(a.cfg.LoopbackUsers, u.name) {
+		return User{}, refuse(c, "user '%s' can only connect via localhost", u.name)
+	}
+	return u.user(), nil
+}
+
+func (c Credentials) certName(part CertName) string {
+	switch part {
+	case CommonName:
+		return c.CommonName
+	case AlternativeName:
+		return c.AlternativeName
+	}
+	return c.DistinguishedName
+}
+
+// parseResponse reads the name and password of a PLAIN or AMQPLAIN response.
+func parseResponse(c Credentials) (name, password string, err error) {
+	parse := parsePlain
+	if c.Mechanism == AMQPlain {
+		parse = parseAMQPlain
+	}
+	name, password, ok := parse(c.Response)
+	if !ok {
+		return "", "", fmt.Errorf("%w for mechanism %s", ErrMalformed, c.Mechanism)
+	}
+	return name, password, nil
+}
+
+// parsePlain reads NUL name NUL password. RabbitMQ 4.0 takes no authorization
+// identity before the first NUL, and no third NUL.
+func parsePlain(response []byte) (name, password string, ok bool) {
+	rest, ok := bytes.CutPrefix(response, []byte{0})
+	if !ok {
+		return "", "", false
+	}
+	n, p, ok := bytes.Cut(rest, []byte{0})
+	if !ok || bytes.IndexByte(p, 0) >= 0 {
+		return "", "", false
+	}
+	return string(n), string(p), true
+}
+
+// parseAMQPlain reads the contents of a field table, without its length prefix,
+// with the long strings LOGIN and PASSWORD.
+func parseAMQPlain(response []byte) (name, password string, ok bool) {
+	if frames.CheckTable(response) != nil {
+		return "", "", false
+	}
+	nameTag, n, _ := frames.FindField(response, "LOGIN")
+	passTag, p, _ := frames.FindField(response, "PASSWORD")
+	if nameTag != 'S' || passTag != 'S' {
+		return "", "", false
+	}
+	return string(n), string(p), true
+}
+
+// A refusal is an ErrRefused: a text for the log, and a 403 for the client that
+// tells nothing but the mechanism.
+type refusal struct {
+	why  string
+	wire *frames.Error
+}
+
+func refuse(c Credentials, why string, args ...any) error {
+	return &refusal{
+		why: c.Mechanism + " login refused: " + fmt.Sprintf(why, args...),
+		wire: frames.Unboundf(frames.AccessRefused,
+			"Login was refused using authentication mechanism %s. For details see the broker logfile.", c.Mechanism),
+	}
+}
+
+func (r *refusal) Error() string   { return r.why }
+func (r *refusal) Unwrap() []error { return []error{ErrRefused, r.wire} }
