@@ -10,13 +10,15 @@ import (
 	"github.com/leveretmq/leveret/queue"
 )
 
-// A Binding joins an exchange to a queue or to another exchange. It is
-// immutable.
+// A Binding joins an exchange to a queue or to another exchange. Its exported
+// fields are immutable. It may be given to one exchange once.
 type Binding struct {
 	Queue     queue.Queue // the destination, or nil if To is
 	To        *Exchange
 	Key       string
 	Arguments frames.Table
+
+	places // guarded by the source exchange's mu
 }
 
 // A Router is one exchange's bindings. Route may run concurrently with itself,
@@ -28,15 +30,26 @@ type Router interface {
 	Check(key string, args frames.Table, q queue.Queue) error
 	Bind(b *Binding)
 	Unbind(b *Binding)
-	// Route adds the destinations of the message under this key, one of its
-	// routing keys.
-	Route(m *message.Message, key string, to *Matches)
+	// Route adds the destinations of the message. A type that looks at the
+	// routing key does so for each of the message's keys (see keyCount).
+	Route(m *message.Message, to *Matches)
 	// ByKey says that Route looks at nothing but the key, so that its result
 	// may be kept until a binding changes.
 	ByKey() bool
 }
 
-// An Exchange is a named router with its declaration.
+// A Spec is what an exchange is declared with.
+type Spec struct {
+	Name, Type string
+	Durable    bool
+	AutoDelete bool
+	Internal   bool
+	Arguments  frames.Table
+	VHost      string // for error texts only
+}
+
+// An Exchange is a named router with its declaration. Its methods are safe for
+// concurrent use.
 type Exchange struct {
 	Name       string       // immutable
 	Type       string       // immutable
@@ -48,11 +61,178 @@ type Exchange struct {
 	// mu guards the fields below. Held for one Bind, Unbind or this exchange's
 	// own part of Route; never while another exchange's is taken.
 	mu        sync.RWMutex
-	router    Router
-	bindings  []*Binding
+	router    Router // the field itself is immutable
+	bindings  bindingSet
 	alternate string // the alternate exchange's name, of arguments or policy
 	hasAlt    bool
 }
 
-// Matches collects where a message goes; it drops duplicates.
-type Matches struct{}
+// New makes an exchange, or says as an Error for the client why its type or an
+// argument is invalid. The alternate exchange is that of the arguments until
+// SetAlternate says otherwise. Rules about names are not checked here.
+func New(spec Spec) (*Exchange, error) {
+	construct := constructorOf(spec.Type)
+	if construct == nil {
+		return nil, errUnknownType(spec.Type)
+	}
+	alternate, hasAlt, err := alternateArgument(&spec)
+	if err != nil {
+		return nil, err
+	}
+	router, err := construct(spec.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	return &Exchange{
+		Name:       spec.Name,
+		Type:       spec.Type,
+		Durable:    spec.Durable,
+		AutoDelete: spec.AutoDelete,
+		Internal:   spec.Internal,
+		Arguments:  spec.Arguments,
+		router:     router,
+		bindings:   newBindingSet(),
+		alternate:  alternate,
+		hasAlt:     hasAlt,
+	}, nil
+}
+
+// Bind adds a binding from this exchange. added is false if there is one with
+// the same destination, key and arguments already, which then stays. err is an
+// Error for the client: the exchange type does not take such a binding.
+func (x *Exchange) Bind(b *Binding) (added bool, err error) {
+	if err := x.router.Check(b.Key, b.Arguments, b.Queue); err != nil {
+		return false, err
+	}
+	id := identityOf(b.Queue, b.To, b.Key, b.Arguments)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.bindings.add(id, b) {
+		return false, nil
+	}
+	x.router.Bind(b)
+	return true, nil
+}
+
+// Unbind removes the binding to q, or if q is nil to the exchange to, with this
+// key and these arguments. It returns nil if there is none.
+func (x *Exchange) Unbind(q queue.Queue, to *Exchange, key string, args frames.Table) (removed *Binding) {
+	id := identityOf(q, to, key, args)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	b := x.bindings.take(id)
+	if b != nil {
+		x.router.Unbind(b)
+	}
+	return b
+}
+
+// UnbindQueue removes all bindings to a queue and returns them.
+func (x *Exchange) UnbindQueue(q queue.Queue) []*Binding {
+	return x.unbindAll(destination{queue: q})
+}
+
+// UnbindExchange removes all bindings to an exchange and returns them.
+func (x *Exchange) UnbindExchange(to *Exchange) []*Binding {
+	return x.unbindAll(destination{exchange: to})
+}
+
+func (x *Exchange) unbindAll(d destination) []*Binding {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	removed := x.bindings.takeAll(d)
+	for _, b := range removed {
+		x.router.Unbind(b)
+	}
+	return removed
+}
+
+// Bindings returns the bindings from this exchange, in no order. The slice is
+// the caller's.
+func (x *Exchange) Bindings() []*Binding {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.bindings.snapshot()
+}
+
+// Empty says that there is no binding from this exchange.
+func (x *Exchange) Empty() bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.bindings.list) == 0
+}
+
+// SetAlternate sets the alternate exchange, or none if ok is false. Which of
+// argument and policy counts is the caller's rule.
+func (x *Exchange) SetAlternate(name string, ok bool) {
+	x.mu.Lock()
+	x.alternate, x.hasAlt = name, ok
+	x.mu.Unlock()
+}
+
+// Alternate returns the alternate exchange's name; ok is false if there is none.
+func (x *Exchange) Alternate() (name string, ok bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.alternate, x.hasAlt
+}
+
+// Route adds to a Matches, which was just Reset, the queues that the message
+// goes to when it is published here: under all its keys, through bound
+// exchanges, each of them once, and through the alternate exchange of every
+// exchange that had no destination at all (RabbitMQ 4.0: one that is bound to
+// an exchange has one, even if the message gets no further there).
+//
+// find looks up an alternate exchange and returns nil if there is none of this
+// name; it is called without a lock.
+func (x *Exchange) Route(m *message.Message, find func(name string) *Exchange, to *Matches) {
+	if keyCount(m) > 1 {
+		to.uncacheable = true // the result is not that of RoutingKey alone
+	}
+	to.addExchange(x)
+	for to.routed < len(to.exchanges.list) {
+		at := to.exchanges.list[to.routed]
+		to.routed++
+		name, ok := at.collect(m, to)
+		if !ok {
+			continue
+		}
+		if alternate := find(name); alternate != nil {
+			to.addExchange(alternate)
+		}
+	}
+}
+
+// collect adds the destinations of this exchange's own bindings. If there was
+// none and the exchange has an alternate, it returns that one's name.
+func (x *Exchange) collect(m *message.Message, to *Matches) (alternate string, ok bool) {
+	to.matched = false
+	x.mu.RLock()
+	x.router.Route(m, to)
+	alternate, ok = x.alternate, x.hasAlt
+	x.mu.RUnlock()
+	if !x.router.ByKey() {
+		to.uncacheable = true
+	}
+	return alternate, ok && !to.matched
+}
+
+// keyCount is how many routing keys the message has: its own and those of the
+// CC and BCC headers.
+func keyCount(m *message.Message) int {
+	if m.More == nil {
+		return 1
+	}
+	return 1 + len(m.More.CC) + len(m.More.BCC)
+}
+
+// keyAt returns the i-th of the message's routing keys; its own is the first.
+func keyAt(m *message.Message, i int) string {
+	if i == 0 {
+		return m.RoutingKey
+	}
+	if i <= len(m.More.CC) {
+		return m.More.CC[i-1]
+	}
+	return m.More.BCC[i-1-len(m.More.CC)]
+}

@@ -1,0 +1,122 @@
+package exchange
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// A hash is FNV-1a, spread at the end. It is the same in every process, so that
+// a restart moves no message to another queue.
+type hash uint64
+
+const emptyHash hash = 0xcbf29ce484222325
+
+func (h hash) octet(b byte) hash { return (h ^ hash(b)) * 0x100000001b3 }
+
+func (h hash) bytes(b []byte) hash {
+	for _, c := range b {
+		h = h.octet(c)
+	}
+	return h
+}
+
+func (h hash) string(s string) hash {
+	for i := range len(s) {
+		h = h.octet(s[i])
+	}
+	return h
+}
+
+// sum makes every bit of the result depend on all of the input.
+func (h hash) sum() uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return uint64(h ^ h>>33)
+}
+
+// keysHash is the hash of all the message's routing keys.
+func keysHash(m *message.Message) hash {
+	h := emptyHash
+	for i := range keyCount(m) {
+		if i > 0 {
+			h = h.octet(0)
+		}
+		h = h.string(keyAt(m, i))
+	}
+	return h
+}
+
+// jump returns the bucket, 0 to n-1, of a hash, such that of n buckets each
+// gets the same share, and that one bucket more takes 1/(n+1) of each and moves
+// nothing else (Lamping and Veach, "A fast, minimal memory, consistent hash
+// algorithm", 2014). n must be positive.
+func jump(sum uint64, n int) int {
+	bucket, next := int64(-1), int64(0)
+	for next < int64(n) {
+		bucket = next
+		sum = sum*2862933555777941757 + 1
+		next = int64(float64(bucket+1) * (float64(1<<31) / float64(sum>>33+1)))
+	}
+	return int(bucket)
+}
+
+// modulusHash routes to one binding, by the hash of the routing key modulo the
+// number of bindings (RabbitMQ 4.0: the sharding plugin). Binding keys are
+// ignored.
+type modulusHash struct {
+	sorted []*Binding // by destination, so that the order survives a restart
+}
+
+func newModulusHash(frames.Table) (Router, error) { return &modulusHash{}, nil }
+
+func (h *modulusHash) Check(string, frames.Table, queue.Queue) error { return nil }
+
+func (h *modulusHash) Bind(b *Binding) {
+	i, _ := slices.BinarySearchFunc(h.sorted, b, compareBindings)
+	h.sorted = slices.Insert(h.sorted, i, b)
+}
+
+func (h *modulusHash) Unbind(b *Binding) {
+	i, _ := slices.BinarySearchFunc(h.sorted, b, compareBindings)
+	for h.sorted[i] != b { // those that differ only in what is not compared
+		i++
+	}
+	h.sorted = slices.Delete(h.sorted, i, i+1)
+}
+
+func (h *modulusHash) Route(m *message.Message, to *Matches) {
+	if len(h.sorted) > 0 {
+		to.add(h.sorted[keysHash(m).sum()%uint64(len(h.sorted))])
+	}
+}
+
+func (h *modulusHash) ByKey() bool { return true }
+
+// compareBindings orders bindings by destination and key: queues first.
+func compareBindings(a, b *Binding) int {
+	if c := cmp.Compare(rank(a), rank(b)); c != 0 {
+		return c
+	}
+	return cmp.Or(strings.Compare(a.destinationName(), b.destinationName()), strings.Compare(a.Key, b.Key))
+}
+
+func rank(b *Binding) int {
+	if b.Queue != nil {
+		return 0
+	}
+	return 1
+}
+
+func (b *Binding) destinationName() string {
+	if b.Queue != nil {
+		return b.Queue.Name()
+	}
+	return b.To.Name
+}
