@@ -1,9 +1,26 @@
 package queue
 
-import "github.com/leveretmq/leveret/frames"
+import (
+	"fmt"
+	"strconv"
 
-// None stands for an integer argument or policy key that is not set.
+	"github.com/leveretmq/leveret/frames"
+)
+
+// None stands for an integer argument or policy key that is not set. A
+// delivery limit may be negative by itself, which is no limit, so its None
+// (and no other's) is NoDeliveryLimit.
 const None = -1
+
+// NoDeliveryLimit stands for a delivery limit that is not set.
+const NoDeliveryLimit = -1 << 63
+
+// The queue types.
+const (
+	Classic = "classic"
+	Quorum  = "quorum"
+	Stream  = "stream"
+)
 
 // Overflow says what a full queue does.
 type Overflow uint8
@@ -15,6 +32,19 @@ const (
 	RejectPublish
 	RejectPublishDLX
 )
+
+// parseOverflow returns the behaviour of that name, or OverflowUnset.
+func parseOverflow(s string) Overflow {
+	switch s {
+	case "drop-head":
+		return DropHead
+	case "reject-publish":
+		return RejectPublish
+	case "reject-publish-dlx":
+		return RejectPublishDLX
+	}
+	return OverflowUnset
+}
 
 // Arguments are a queue's declared arguments, validated.
 type Arguments struct {
@@ -28,26 +58,356 @@ type Arguments struct {
 	MaxLength       int64 // messages; None
 	MaxLengthBytes  int64 // bytes of bodies; None
 	MaxPriority     int   // 0 is no priorities
-	DeliveryLimit   int64 // None; quorum
+	DeliveryLimit   int64 // negative is unlimited; NoDeliveryLimit; quorum
 	ConsumerTimeout int64 // milliseconds; None
 	Overflow        Overflow
 	SingleActive    bool
 	DeadLetter      *Target // nil if none; the exchange may be ""
 }
 
-// A Policy is what policies and operator policies say of one queue, merged.
-type Policy struct {
-	// Name and Operator are the names of the policy and the operator policy
-	// that apply; "" if none.
-	Name, Operator string
+// NewArguments returns the arguments of a queue declared without any.
+func NewArguments() Arguments {
+	return Arguments{
+		Table: frames.Table{{Name: "x-queue-type", Value: Classic}}, Type: Classic,
+		Expires: None, MessageTTL: None, MaxLength: None, MaxLengthBytes: None,
+		DeliveryLimit: NoDeliveryLimit, ConsumerTimeout: None,
+	}
+}
 
-	Expires              int64
-	MessageTTL           int64
-	MaxLength            int64
-	MaxLengthBytes       int64
-	DeliveryLimit        int64
-	ConsumerTimeout      int64
-	Overflow             Overflow
-	DeadLetterExchange   *string
-	DeadLetterRoutingKey *string
+// ResourceText is how RabbitMQ's texts name a queue.
+func ResourceText(vhost, name string) string {
+	return "queue '" + name + "' in vhost '" + vhost + "'"
+}
+
+// QueueType returns the x-queue-type of a declaration, or "" if it has none:
+// "undefined" is none, too (RabbitMQ 4.0).
+func QueueType(t frames.Table) string {
+	v, ok := t.Lookup("x-queue-type")
+	if s, isString := v.(string); ok && isString && s != "undefined" {
+		return s
+	}
+	return ""
+}
+
+// ParseArguments validates the arguments of a declaration and makes a missing
+// x-queue-type explicit. An error is for the client, with RabbitMQ 4.0's text.
+// A vhost with a default queue type puts that into t before.
+func ParseArguments(t frames.Table, vhost, name string, durable, exclusive, autoDelete bool) (Arguments, error) {
+	p := parser{table: t, resource: ResourceText(vhost, name), Arguments: NewArguments()}
+	if v, ok := t.Lookup("x-dead-letter-exchange"); ok {
+		if _, ok := v.(string); !ok {
+			return Arguments{}, frames.Errorf(frames.PreconditionFailed, "invalid type '%s' for arg 'x-dead-letter-exchange' in %s",
+				frames.TypeName(v), p.resource)
+		}
+	}
+	if err := p.values(); err != nil {
+		return Arguments{}, err
+	}
+	if err := p.foreign(); err != nil {
+		return Arguments{}, err
+	}
+	if err := p.properties(durable, exclusive, autoDelete); err != nil {
+		return Arguments{}, err
+	}
+	p.Table = t
+	if QueueType(t) == "" {
+		p.Table = append(t.Without("x-queue-type"), frames.Field{Name: "x-queue-type", Value: Classic})
+	}
+	return p.Arguments, nil
+}
+
+// parser is one run of ParseArguments.
+type parser struct {
+	Arguments
+	table    frames.Table
+	resource string
+}
+
+// An argument is what is known of one declared argument: which types of queue
+// have it, and how a value is checked and taken over. The check returns an
+// Erlang term that says what is wrong, or "".
+type argument struct {
+	name                    string
+	classic, quorum, stream bool
+	parse                   func(p *parser, v any) string
+}
+
+// arguments are all that are known, in the order in which RabbitMQ 4.0 checks
+// them.
+func arguments() []argument {
+	const yes, no = true, false
+	return []argument{
+		{"x-expires", yes, yes, no, func(p *parser, v any) string { return positive(v, maxExpiry, &p.Expires) }},
+		{"x-message-ttl", yes, yes, no, func(p *parser, v any) string { return nonNegative(v, maxExpiry, &p.MessageTTL) }},
+		{"x-dead-letter-exchange", yes, yes, no, parseDeadLetterExchange},
+		{"x-dead-letter-routing-key", yes, yes, no, parseDeadLetterKey},
+		{"x-dead-letter-strategy", no, yes, no, oneOf("invalid_dlx_strategy", "at-most-once", "at-least-once")},
+		{"x-max-length", yes, yes, no, func(p *parser, v any) string { return nonNegative(v, 0, &p.MaxLength) }},
+		{"x-max-length-bytes", yes, yes, yes, func(p *parser, v any) string { return nonNegative(v, 0, &p.MaxLengthBytes) }},
+		{"x-max-in-memory-length", no, yes, no, ignoredSize},
+		{"x-max-in-memory-bytes", no, yes, no, ignoredSize},
+		{"x-max-priority", yes, no, no, parseMaxPriority},
+		{"x-overflow", yes, yes, no, parseOverflowArgument},
+		{"x-queue-mode", yes, no, no, oneOf(`"unsupported queue mode '%s'"`, "default", "lazy")},
+		{"x-queue-version", yes, no, no, parseQueueVersion},
+		{"x-single-active-consumer", yes, yes, no, parseSingleActive},
+		{"x-queue-type", yes, yes, yes, parseType},
+		{"x-quorum-initial-group-size", no, yes, no, ignoredCount},
+		{"x-max-age", no, no, yes, parseMaxAge},
+		{"x-stream-max-segment-size-bytes", no, no, yes, ignoredSize},
+		{"x-initial-cluster-size", no, no, yes, ignoredCount},
+		{"x-queue-leader-locator", yes, yes, yes, oneOf("invalid_queue_locator_arg", "client-local", "balanced", "random", "least-leaders")},
+		// Not validated: RabbitMQ 4.0 takes any value.
+		{"x-queue-master-locator", yes, no, no, anything},
+		{"x-delivery-limit", no, yes, no, func(p *parser, v any) string { return integerIfAny(v, &p.DeliveryLimit) }},
+		{"x-consumer-timeout", yes, yes, yes, func(p *parser, v any) string { return integerIfAny(v, &p.ConsumerTimeout) }},
+	}
+}
+
+// of says whether queues of this type have the argument.
+func (a argument) of(queueType string) bool {
+	switch queueType {
+	case Quorum:
+		return a.quorum
+	case Stream:
+		return a.stream
+	}
+	return a.classic
+}
+
+// values checks all known arguments, whatever the type of the queue.
+func (p *parser) values() error {
+	for _, a := range arguments() {
+		v, ok := p.table.Lookup(a.name)
+		if !ok {
+			continue
+		}
+		if term := a.parse(p, v); term != "" {
+			return frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s: %s", a.name, p.resource, term)
+		}
+	}
+	return nil
+}
+
+// foreign refuses arguments that belong to other types of queue.
+func (p *parser) foreign() error {
+	for _, a := range arguments() {
+		if _, ok := p.table.Lookup(a.name); ok && !a.of(p.Type) {
+			return frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s of queue type rabbit_%s_queue", a.name, p.resource, p.Type)
+		}
+	}
+	return nil
+}
+
+// maxSegmentSize is the largest segment of a stream, in bytes (RabbitMQ 4.0).
+const maxSegmentSize = 3_000_000_000
+
+// properties refuses what quorum queues and streams cannot be.
+func (p *parser) properties(durable, exclusive, autoDelete bool) error {
+	if p.Type == Classic {
+		return nil
+	}
+	property := ""
+	switch {
+	case autoDelete:
+		property = "auto-delete"
+	case exclusive:
+		property = "exclusive-owner"
+	case !durable:
+		property = "non-durable"
+	}
+	if property != "" {
+		return frames.Errorf(frames.PreconditionFailed, "invalid property '%s' for %s", property, p.resource)
+	}
+	if p.Type == Quorum {
+		return nil
+	}
+	if v, ok := p.table.Lookup("x-stream-max-segment-size-bytes"); ok {
+		if n, _ := frames.Integer(v); n > maxSegmentSize {
+			return frames.Errorf(frames.PreconditionFailed, "Exceeded max value for x-stream-max-segment-size-bytes")
+		}
+	}
+	if v, ok := p.table.Lookup("x-stream-filter-size-bytes"); ok {
+		if n, _ := frames.Integer(v); n < 16 || n > 255 {
+			return frames.Errorf(frames.PreconditionFailed, "Invalid value for  x-stream-filter-size-bytes")
+		}
+	}
+	return nil
+}
+
+// maxExpiry is the longest TTL or expiry in milliseconds: ten years of 365
+// days (RabbitMQ 4.0).
+const maxExpiry = 315_360_000_000
+
+// nonNegative takes an integer of 0 to limit; a limit of 0 is none.
+func nonNegative(v any, limit int64, to *int64) string {
+	n, ok := frames.Integer(v)
+	switch {
+	case !ok:
+		return `"expected integer, got ` + frames.TypeName(v) + `"`
+	case n < 0:
+		return fmt.Sprintf("{value_negative,%d}", n)
+	case limit > 0 && n > limit:
+		return fmt.Sprintf("{value_too_large,%d}", n)
+	}
+	*to = n
+	return ""
+}
+
+// positive takes an integer of 1 to limit; a limit of 0 is none.
+func positive(v any, limit int64, to *int64) string {
+	if n, ok := frames.Integer(v); ok && n == 0 {
+		return "{value_zero,0}"
+	}
+	return nonNegative(v, limit, to)
+}
+
+func ignoredSize(_ *parser, v any) string {
+	var n int64
+	return nonNegative(v, 0, &n)
+}
+
+func ignoredCount(_ *parser, v any) string {
+	var n int64
+	return positive(v, 0, &n)
+}
+
+func anything(*parser, any) string { return "" }
+
+// integerIfAny takes an integer and lets everything else pass.
+func integerIfAny(v any, to *int64) string {
+	if n, ok := frames.Integer(v); ok {
+		*to = n
+	}
+	return ""
+}
+
+func unacceptable(v any) string { return "{unacceptable_type," + frames.TypeName(v) + "}" }
+
+// oneOf accepts some strings; the term for others may show them with %s.
+func oneOf(term string, values ...string) func(*parser, any) string {
+	return func(_ *parser, v any) string {
+		s, ok := v.(string)
+		if !ok {
+			return unacceptable(v)
+		}
+		for _, known := range values {
+			if s == known {
+				return ""
+			}
+		}
+		return expand(term, s)
+	}
+}
+
+// expand puts s in the place of %s in the term, if it has that.
+func expand(term, s string) string {
+	for i := 0; i+1 < len(term); i++ {
+		if term[i] == '%' && term[i+1] == 's' {
+			return term[:i] + s + term[i+2:]
+		}
+	}
+	return term
+}
+
+func parseDeadLetterExchange(p *parser, v any) string {
+	s, _ := v.(string) // checked before all others
+	p.DeadLetter = &Target{Exchange: s}
+	return ""
+}
+
+func parseDeadLetterKey(p *parser, v any) string {
+	s, ok := v.(string)
+	switch {
+	case !ok:
+		return unacceptable(v)
+	case p.DeadLetter == nil:
+		return "routing_key_but_no_dlx_defined"
+	}
+	p.DeadLetter.Key, p.DeadLetter.HasKey = s, true
+	return ""
+}
+
+func parseMaxPriority(p *parser, v any) string {
+	var n int64
+	if term := nonNegative(v, 0, &n); term != "" {
+		return term
+	}
+	if n > 255 {
+		return fmt.Sprintf("{max_value_exceeded,%d}", n)
+	}
+	p.MaxPriority = int(n)
+	return ""
+}
+
+func parseOverflowArgument(p *parser, v any) string {
+	s, ok := v.(string)
+	if !ok {
+		return unacceptable(v)
+	}
+	p.Overflow = parseOverflow(s)
+	if p.Overflow == OverflowUnset {
+		return "invalid_overflow"
+	}
+	return ""
+}
+
+func parseQueueVersion(_ *parser, v any) string {
+	var n int64
+	if term := nonNegative(v, 0, &n); term != "" {
+		return term
+	}
+	if n != 1 && n != 2 {
+		return fmt.Sprintf(`"unsupported queue version '%d'"`, n)
+	}
+	return ""
+}
+
+func parseSingleActive(p *parser, v any) string {
+	on, ok := v.(bool)
+	if !ok {
+		return unacceptable(v)
+	}
+	p.SingleActive = on
+	return ""
+}
+
+func parseType(p *parser, v any) string {
+	s, ok := v.(string)
+	if !ok {
+		return unacceptable(v)
+	}
+	switch s {
+	case Classic, Quorum, Stream:
+		p.Type = s
+	case "undefined":
+	default:
+		return `"unsupported queue type '` + s + `'"`
+	}
+	return ""
+}
+
+func parseMaxAge(_ *parser, v any) string {
+	s, ok := v.(string)
+	if !ok {
+		return unacceptable(v)
+	}
+	if !validMaxAge(s) {
+		return "invalid_max_age"
+	}
+	return ""
+}
+
+// validMaxAge says whether s is a count of at least 1 and a unit.
+func validMaxAge(s string) bool {
+	if len(s) < 2 {
+		return false
+	}
+	switch s[len(s)-1] {
+	case 'Y', 'M', 'D', 'h', 'm', 's':
+	default:
+		return false
+	}
+	n, err := strconv.ParseUint(s[:len(s)-1], 10, 63)
+	return err == nil && n > 0
 }

@@ -4,9 +4,12 @@
 package queue
 
 import (
+	"math"
 	"sync/atomic"
 
+	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/persistence"
 )
 
 // An ID is a message's place in its queue: ids rise in the order of enqueueing
@@ -22,6 +25,9 @@ type Entry struct {
 	Receipt *message.Receipt
 	// Seq is the confirm number of the message within Receipt.
 	Seq uint64
+	// Shared ties the entries of one publish to several durable queues
+	// together, so that the store keeps the body once; nil for one queue.
+	Shared *persistence.SharedBody
 }
 
 // A Delivery is one message on its way to a consumer and back. Whoever holds
@@ -71,13 +77,19 @@ type Queue interface {
 	Cancel(s *Subscription)
 	// Settle ends deliveries of one consumer, or of basic.gets if s is nil.
 	Settle(s *Subscription, ds []Delivery, how Outcome)
+	// Settle of accepted, requeued or rejected deliveries frees the consumer's
+	// own prefetch by itself. Places in its Window are the channel's to give
+	// back: Settle, Window.Give, and Resume if Give says so.
+	//
 	// Resume says that the consumer has room again: in its outbox, or in the
 	// window it shares.
 	Resume(s *Subscription)
 	// Purge drops the ready messages and returns how many those were.
 	Purge() (int, error)
 	// SetPolicy makes a policy, merged of user and operator policy, take effect
-	// at once.
+	// at once. The owner calls it, perhaps with no policy, for each queue that
+	// it has reopened when all of them are there: a reopened queue expires
+	// nothing before that or the first use of another method.
 	SetPolicy(p Policy)
 	// Touch restarts the expiry lease (x-expires): a declare has named the queue.
 	Touch()
@@ -99,7 +111,11 @@ type Condition struct{ IfUnused, IfEmpty bool }
 // held: they must only append and wake, and never call the queue.
 type Consumer interface {
 	// Deliver returns how many of the batch it took, from the front; the rest
-	// stay ready, and the queue skips the consumer until Resume.
+	// stay ready, and the queue skips the consumer until Resume. The batch is
+	// the queue's memory: copy what is taken. Of a consumer with a limited
+	// Window the queue had taken places for all of the batch and gives those of
+	// the rest back itself: when there is room again, resume all consumers that
+	// share the window.
 	Deliver(batch []Delivery) int
 	// Cancelled says that the queue has ended the subscription: it was deleted
 	// or has expired. No delivery follows.
@@ -114,7 +130,7 @@ type Subscription struct {
 	// Subscribe.
 	Consumer  Consumer
 	Tag       string
-	Arguments Arguments // as parsed by ParseConsumerArguments
+	Arguments frames.Table // as sent with basic.consume, for listings
 	NoAck     bool
 	Exclusive bool
 	Priority  int     // x-priority
@@ -138,6 +154,15 @@ func (w *Window) SetLimit(n int) { w.limit.Store(int32(n)) }
 
 // Limited says whether there is a limit.
 func (w *Window) Limited() bool { return w.limit.Load() > 0 }
+
+// Room is how many places are free now; a large number without a limit.
+func (w *Window) Room() int {
+	limit := w.limit.Load()
+	if limit <= 0 {
+		return math.MaxInt32
+	}
+	return max(0, int(limit-w.used.Load()))
+}
 
 // Take takes up to n places and returns how many it got. Without a limit it
 // gives all of them; they still count.
@@ -172,6 +197,8 @@ type Status struct {
 	HeadTime                 int64 // Unix milliseconds of the oldest ready message; 0 if none
 	Policy                   Policy
 	ActiveTag                string // the single active consumer's tag
+	ExclusiveTag             string // the exclusive consumer's tag
+	ConsumerTimeout          int64  // milliseconds, of argument and policy; None if neither says
 	IdleSince                int64  // Unix milliseconds since when there is no consumer and no use; 0 if used
 
 	// Counters since the queue was made or recovered.

@@ -1,0 +1,155 @@
+package queue
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+// Equivalent says whether a redeclaration means the queue s: the flags, then
+// the arguments. Exclusivity and its owner come before and are not looked at.
+// The error is for the client, with RabbitMQ 4.0's text.
+func (s Spec) Equivalent(received Spec) error {
+	if s.Durable != received.Durable {
+		return inequivalentFlag("durable", s, received.Durable)
+	}
+	if s.AutoDelete != received.AutoDelete {
+		return inequivalentFlag("auto_delete", s, received.AutoDelete)
+	}
+	return s.Arguments.Equivalent(received.Arguments, s.VHost, s.Name)
+}
+
+// inequivalentFlag is the error for a flag that differs, so is !received now.
+func inequivalentFlag(name string, s Spec, received bool) error {
+	return inequivalent(name, s.VHost, s.Name, fmt.Sprintf("'%t'", received), fmt.Sprintf("'%t'", !received))
+}
+
+// Equivalent says whether b, received with a redeclaration, means the same as
+// the present arguments a. Only arguments that the type of queue knows are
+// compared, integers by value whatever their width.
+func (a Arguments) Equivalent(b Arguments, vhost, name string) error {
+	for _, key := range compared(a.Type) {
+		current, isSet := a.Table.Lookup(key)
+		received, sent := b.Table.Lookup(key)
+		switch {
+		case !isSet && !sent:
+		case isSet && sent:
+			if !sameValue(current, received) {
+				return inequivalent(key, vhost, name, "'"+plain(received)+"'", "'"+plain(current)+"'")
+			}
+		case isSet:
+			return inequivalent(key, vhost, name, "none", typed(current))
+		default:
+			return inequivalent(key, vhost, name, typed(received), "none")
+		}
+	}
+	return nil
+}
+
+// compared are the arguments that make queues of a type differ, in the order in
+// which RabbitMQ 4.0 compares them.
+func compared(queueType string) []string {
+	switch queueType {
+	case Quorum:
+		return []string{"x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy", "x-expires", "x-max-length",
+			"x-max-length-bytes", "x-max-in-memory-length", "x-max-in-memory-bytes", "x-overflow", "x-single-active-consumer", "x-queue-type",
+			"x-quorum-initial-group-size", "x-delivery-limit", "x-message-ttl", "x-queue-leader-locator", "x-consumer-timeout"}
+	case Stream:
+		return []string{"x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes", "x-stream-filter-size-bytes",
+			"x-initial-cluster-size", "x-queue-leader-locator", "x-consumer-timeout"}
+	}
+	return []string{"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length", "x-max-length-bytes",
+		"x-max-priority", "x-overflow", "x-queue-mode", "x-queue-version", "x-single-active-consumer", "x-queue-type",
+		"x-queue-master-locator", "x-queue-leader-locator", "x-consumer-timeout"}
+}
+
+func inequivalent(arg, vhost, name, received, current string) error {
+	return frames.Errorf(frames.PreconditionFailed, "inequivalent arg '%s' for %s: received %s but current is %s",
+		arg, ResourceText(vhost, name), received, current)
+}
+
+// sameValue compares field values by kind, not by width: I 5 is l 5, but
+// neither is the string "5".
+func sameValue(a, b any) bool {
+	if x, ok := frames.Integer(a); ok {
+		y, ok := frames.Integer(b)
+		return ok && x == y
+	}
+	switch x := a.(type) {
+	case float32:
+		return sameFloat(float64(x), b)
+	case float64:
+		return sameFloat(x, b)
+	case []byte:
+		y, ok := b.([]byte)
+		return ok && bytes.Equal(x, y)
+	case frames.Table, []any:
+		// A table tells apart what its encoding tells apart.
+		return bytes.Equal(encoded(a), encoded(b))
+	}
+	switch b.(type) {
+	case []byte, frames.Table, []any:
+		return false
+	}
+	return a == b
+}
+
+func sameFloat(a float64, b any) bool {
+	switch b := b.(type) {
+	case float32:
+		return a == float64(b)
+	case float64:
+		return a == b
+	}
+	return false
+}
+
+func encoded(v any) []byte { return frames.AppendTable(nil, frames.Table{{Name: "v", Value: v}}) }
+
+// typed describes a value with its type.
+func typed(v any) string {
+	return "the value '" + plain(v) + "' of type '" + frames.TypeName(v) + "'"
+}
+
+// plain prints a value: a string as it is, all others as Erlang terms.
+func plain(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	}
+	return term(v)
+}
+
+// term prints a value as an Erlang term.
+func term(v any) string {
+	if n, ok := frames.Integer(v); ok {
+		return strconv.FormatInt(n, 10)
+	}
+	switch v := v.(type) {
+	case string:
+		return binaryTerm(v)
+	case []byte:
+		return binaryTerm(string(v))
+	case float32:
+		return floatTerm(float64(v))
+	case float64:
+		return floatTerm(v)
+	case frames.Timestamp:
+		return strconv.FormatUint(uint64(v), 10)
+	case frames.Decimal:
+		return fmt.Sprintf("{%d,%d}", v.Scale, v.Value)
+	case nil:
+		return "undefined"
+	case frames.Table:
+		return listTerm(len(v), func(i int) string {
+			return "{" + binaryTerm(v[i].Name) + "," + frames.TypeName(v[i].Value) + "," + term(v[i].Value) + "}"
+		})
+	case []any:
+		return listTerm(len(v), func(i int) string { return "{" + frames.TypeName(v[i]) + "," + term(v[i]) + "}" })
+	}
+	return fmt.Sprint(v)
+}
