@@ -78,8 +78,9 @@ func (a *Authority) Login(_ context.Context, c Credentials) (User, error) {
 
 // Authenticate checks a name and password that came some other way than SASL,
 // say in an HTTP header. Of c it uses where the client is, and the mechanism
-// for the text of the refusal.
+// for the text of the refusal; "" is PLAIN.
 func (a *Authority) Authenticate(name, password string, c Credentials) (User, error) {
+	c.Mechanism = or(c.Mechanism, Plain)
 	u := a.lookup(name)
 	if u == nil || !u.hash.matches(password) {
 		return User{}, refuse(c, "user '%s' - invalid credentials", name)
