@@ -59,6 +59,8 @@ const (
 // done by the caller's goroutine after the queue's lock is released.
 type Queue interface {
 	Name() string
+	// Type is classic, quorum or stream.
+	Type() string
 	// Enqueue takes a batch in order. It releases each distinct Receipt of the
 	// batch once, when the queue has taken responsibility for all messages of
 	// it or refused some: at once, or for persistent messages of a durable
@@ -178,6 +180,10 @@ func (w *Window) Take(n int) int {
 		}
 	}
 }
+
+// Force takes n places even beyond the limit: for basic.get, which is never
+// limited but counts (RabbitMQ 4.0).
+func (w *Window) Force(n int) { w.used.Add(int32(n)) }
 
 // Give returns places, and says whether the window was full before and is not
 // now, so that its consumers must be resumed.
