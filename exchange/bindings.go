@@ -34,9 +34,10 @@ func identityOf(q queue.Queue, to *Exchange, key string, args frames.Table) iden
 // places are where a binding stands in the lists it is in, so that it is taken
 // out of them without a search.
 type places struct {
-	inSet    int // in bindingSet.list
-	inDest   int // in bindingSet.byDest[destination]
-	inRouter int // in the one list of the router that has it
+	alone    bool // there is no other binding to the destination
+	inSet    int  // in bindingSet.list
+	inDest   int  // in bindingSet.byDest[destination]
+	inRouter int  // in the one list of the router that has it
 }
 
 // A bindingSet is all bindings of an exchange. Every change is a few steps,
@@ -60,7 +61,10 @@ func (s *bindingSet) add(id identity, b *Binding) bool {
 	b.inSet = len(s.list)
 	s.list = append(s.list, b)
 	dest := s.byDest[id.destination]
-	b.inDest = len(dest)
+	b.inDest, b.alone = len(dest), len(dest) == 0
+	if len(dest) == 1 {
+		dest[0].alone = false
+	}
 	s.byDest[id.destination] = append(dest, b)
 	return true
 }
@@ -108,6 +112,9 @@ func (s *bindingSet) removeFromDest(b *Binding) {
 	dest[b.inDest], moved.inDest = moved, b.inDest
 	dest[last] = nil
 	s.byDest[d] = dest[:last]
+	if last == 1 {
+		dest[0].alone = true
+	}
 }
 
 func (s *bindingSet) snapshot() []*Binding { return slices.Clone(s.list) }

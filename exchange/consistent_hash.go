@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"encoding/binary"
+	"errors"
 	"strconv"
 
 	"github.com/leveretmq/leveret/frames"
@@ -77,9 +78,9 @@ func propertyName(v any) string {
 }
 
 func (h *consistentHash) Check(key string, _ frames.Table, _ queue.Queue) error {
-	n, err := strconv.Atoi(key)
+	n, err := strconv.Atoi(key) // out of range, n is the nearest there is
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, strconv.ErrRange):
 		return frames.Errorf(frames.PreconditionFailed, "The binding key must be an integer: %s", frames.ErlangBinary([]byte(key)))
 	case n < 1:
 		return frames.Errorf(frames.PreconditionFailed, "The binding key must be greater than 0")

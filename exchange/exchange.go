@@ -30,8 +30,8 @@ type Router interface {
 	Check(key string, args frames.Table, q queue.Queue) error
 	Bind(b *Binding)
 	Unbind(b *Binding)
-	// Route adds the destinations of the message. A type that looks at the
-	// routing key does so for each of the message's keys (see keyCount).
+	// Route adds the bindings that match the message: each once only, for each
+	// of the message's keys if the type looks at the key (see keyCount).
 	Route(m *message.Message, to *Matches)
 	// ByKey says that Route looks at nothing but the key, so that its result
 	// may be kept until a binding changes.
@@ -57,6 +57,8 @@ type Exchange struct {
 	AutoDelete bool         // immutable
 	Internal   bool         // immutable
 	Arguments  frames.Table // immutable
+
+	byKey bool // router.ByKey(); immutable
 
 	// mu guards the fields below. Held for one Bind, Unbind or this exchange's
 	// own part of Route; never while another exchange's is taken.
@@ -90,6 +92,7 @@ func New(spec Spec) (*Exchange, error) {
 		AutoDelete: spec.AutoDelete,
 		Internal:   spec.Internal,
 		Arguments:  spec.Arguments,
+		byKey:      router.ByKey(),
 		router:     router,
 		bindings:   newBindingSet(),
 		alternate:  alternate,
@@ -186,9 +189,6 @@ func (x *Exchange) Alternate() (name string, ok bool) {
 // find looks up an alternate exchange and returns nil if there is none of this
 // name; it is called without a lock.
 func (x *Exchange) Route(m *message.Message, find func(name string) *Exchange, to *Matches) {
-	if keyCount(m) > 1 {
-		to.uncacheable = true // the result is not that of RoutingKey alone
-	}
 	to.addExchange(x)
 	for to.routed < len(to.exchanges.list) {
 		at := to.exchanges.list[to.routed]
@@ -206,12 +206,12 @@ func (x *Exchange) Route(m *message.Message, find func(name string) *Exchange, t
 // collect adds the destinations of this exchange's own bindings. If there was
 // none and the exchange has an alternate, it returns that one's name.
 func (x *Exchange) collect(m *message.Message, to *Matches) (alternate string, ok bool) {
-	to.matched = false
+	to.begin(m)
 	x.mu.RLock()
 	x.router.Route(m, to)
 	alternate, ok = x.alternate, x.hasAlt
 	x.mu.RUnlock()
-	if !x.router.ByKey() {
+	if !x.byKey {
 		to.uncacheable = true
 	}
 	return alternate, ok && !to.matched

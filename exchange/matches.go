@@ -1,6 +1,9 @@
 package exchange
 
-import "github.com/leveretmq/leveret/queue"
+import (
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/queue"
+)
 
 // Matches collects where a message goes; it drops duplicates. The zero value is
 // ready. It belongs to one goroutine and is meant to be used again: Reset keeps
@@ -11,6 +14,7 @@ type Matches struct {
 	routed    int // so many of exchanges were routed through
 
 	matched     bool // the exchange being routed through had a destination
+	distinct    bool // of that exchange each binding is added once, and no queue was found before
 	uncacheable bool
 
 	hashes set[*topicNode] // scratch of topicNode.matchHash
@@ -37,14 +41,29 @@ func (t *Matches) Cacheable() bool { return !t.uncacheable }
 // AddQueue adds a queue found by other means than a binding.
 func (t *Matches) AddQueue(q queue.Queue) { t.queues.add(q) }
 
-// add adds the binding's destination.
+// begin prepares for the destinations of the message's next exchange.
+func (t *Matches) begin(m *message.Message) {
+	t.matched = false
+	oneKey := keyCount(m) == 1
+	t.distinct = oneKey && len(t.queues.list) == 0
+	if !oneKey {
+		t.uncacheable = true // the result is not that of RoutingKey alone
+	}
+}
+
+// add adds the binding's destination. There is no need to search for a queue
+// that can come but once (BenchmarkRouteFanout10: 363 to 67 ns; Fanout1000: 57
+// to 6 us).
 func (t *Matches) add(b *Binding) {
 	t.matched = true
-	if b.Queue != nil {
+	switch {
+	case b.Queue == nil:
+		t.exchanges.add(b.To)
+	case t.distinct && b.alone:
+		t.queues.append(b.Queue)
+	default:
 		t.queues.add(b.Queue)
-		return
 	}
-	t.exchanges.add(b.To)
 }
 
 func (t *Matches) addAll(l routerList) {
@@ -55,54 +74,56 @@ func (t *Matches) addAll(l routerList) {
 
 func (t *Matches) addExchange(x *Exchange) { t.exchanges.add(x) }
 
-// maxLinear is how many elements a set searches one by one; beyond it keeps an
+// maxLinear is how many elements a set searches one by one; beyond it makes an
 // index.
 const maxLinear = 16
 
 // A set is a list without duplicates, in order of adding.
 type set[T comparable] struct {
 	list  []T
-	index map[T]struct{} // of all elements if there are more than maxLinear, else empty
+	index map[T]struct{} // of the first len(index) elements
 }
+
+// append adds what is not in the set.
+func (s *set[T]) append(v T) { s.list = append(s.list, v) }
 
 // add returns false if v is in the set already.
 func (s *set[T]) add(v T) bool {
+	if s.has(v) {
+		return false
+	}
+	s.append(v)
+	return true
+}
+
+func (s *set[T]) has(v T) bool {
 	if len(s.list) > maxLinear {
-		return s.addIndexed(v)
+		s.extendIndex()
+		_, ok := s.index[v]
+		return ok
 	}
 	for _, e := range s.list {
 		if e == v {
-			return false
+			return true
 		}
 	}
-	s.list = append(s.list, v)
-	if len(s.list) > maxLinear {
-		s.makeIndex()
-	}
-	return true
+	return false
 }
 
-func (s *set[T]) addIndexed(v T) bool {
-	before := len(s.index)
-	s.index[v] = struct{}{}
-	if len(s.index) == before {
-		return false
-	}
-	s.list = append(s.list, v)
-	return true
-}
-
-func (s *set[T]) makeIndex() {
+func (s *set[T]) extendIndex() {
 	if s.index == nil {
-		s.index = make(map[T]struct{}, 4*maxLinear)
+		s.index = make(map[T]struct{}, 2*len(s.list))
 	}
-	for _, e := range s.list {
+	for _, e := range s.list[len(s.index):] {
 		s.index[e] = struct{}{}
 	}
 }
 
 // reset empties the set, keeps its memory and lets go of what was in it.
 func (s *set[T]) reset() {
+	if len(s.list) == 0 {
+		return
+	}
 	clear(s.list)
 	s.list = s.list[:0]
 	if len(s.index) > 0 {
