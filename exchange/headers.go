@@ -11,8 +11,9 @@ import (
 // headers routes by the message's header table: a binding's arguments say which
 // fields it wants (spec §3.1.3.4).
 type headers struct {
-	bindings []*headersBinding
-	place    map[*Binding]int // in bindings
+	always headersList // bindings that every message meets
+	index  headersIndex
+	of     map[*Binding]*headersBinding
 }
 
 // A headersBinding is a binding with its arguments prepared.
@@ -20,10 +21,11 @@ type headersBinding struct {
 	binding *Binding
 	any     bool // one of wants is enough; else all must be met
 	wants   []want
+	places  []headersPlace
 }
 
 func newHeaders(frames.Table) (Router, error) {
-	return &headers{place: make(map[*Binding]int)}, nil
+	return &headers{index: make(headersIndex), of: make(map[*Binding]*headersBinding)}, nil
 }
 
 // Check looks at x-match only.
@@ -33,25 +35,41 @@ func (h *headers) Check(_ string, args frames.Table, _ queue.Queue) error {
 }
 
 func (h *headers) Bind(b *Binding) {
-	h.place[b] = len(h.bindings)
-	h.bindings = append(h.bindings, prepareHeaders(b))
+	hb := prepareHeaders(b)
+	h.of[b] = hb
+	switch {
+	case hb.any:
+		for i := range hb.wants {
+			h.index.add(&hb.wants[i], hb)
+		}
+	case len(hb.wants) == 0:
+		h.always.add(hb, nil)
+	default:
+		h.index.add(h.index.rarest(hb.wants), hb)
+	}
 }
 
 func (h *headers) Unbind(b *Binding) {
-	i, last := h.place[b], len(h.bindings)-1
-	moved := h.bindings[last]
-	h.bindings[i], h.place[moved.binding] = moved, i
-	h.bindings[last] = nil
-	h.bindings = h.bindings[:last]
-	delete(h.place, b)
+	hb := h.of[b]
+	for i := range hb.places {
+		p := hb.places[i] // as the removals before have left it
+		p.list.remove(p.i)
+		if p.want != nil {
+			h.index.prune(p.want)
+		}
+	}
+	delete(h.of, b)
 }
 
 func (h *headers) Route(m *message.Message, to *Matches) {
+	for _, e := range h.always {
+		to.add(e.binding.binding)
+	}
 	table := headerTable(m)
-	for _, b := range h.bindings {
-		if b.matches(table) {
-			to.add(b.binding)
-		}
+	for rest := table; len(rest) > 0; {
+		var f headerField
+		f, rest = nextField(rest)
+		h.index.route(table, f, to)
 	}
 }
 

@@ -15,12 +15,18 @@ import (
 // message is the integer of its milliseconds, so one in the arguments, which is
 // in seconds, is equal to none.
 type want struct {
-	name   string
+	name string
+	scalar
+	nested any // a frames.Table or []any, if the kind is table or array
+}
+
+// A scalar is a value without parts. Equal values are equal scalars, but for
+// NaN, which equals nothing.
+type scalar struct {
 	kind   kind
-	number uint64 // bits of an integer, float, bool or decimal
 	scale  uint8  // of a decimal
-	text   string // of a string or binary
-	nested any    // a frames.Table or []any
+	number uint64 // bits of a boolean, integer, float or decimal
+	text   string // of a text or binary data
 }
 
 // A kind is a set of field types whose values can be equal.
@@ -30,50 +36,65 @@ const (
 	anything kind = iota // a void in the arguments
 	nothing              // a timestamp in the arguments
 	void                 // a void in the message
-	boolean
+	table
+	array
+	boolean // this and the following are scalars
 	integer
 	float
 	decimal
 	text
 	binaryData
-	table
-	array
 )
 
-func newWant(name string, v any) want {
-	w := wantOf(v)
-	w.name = name
-	return w
+func (k kind) scalar() bool { return k >= boolean }
+
+func boolScalar(b bool) scalar {
+	if b {
+		return scalar{kind: boolean, number: 1}
+	}
+	return scalar{kind: boolean}
 }
 
-func wantOf(v any) want {
-	if n, ok := frames.Integer(v); ok {
-		return want{kind: integer, number: uint64(n)}
+func integerScalar(n int64) scalar { return scalar{kind: integer, number: uint64(n)} }
+
+func floatScalar(f float64) scalar {
+	if f == 0 {
+		f = 0 // -0, too
 	}
+	return scalar{kind: float, number: math.Float64bits(f)}
+}
+
+func decimalScalar(d frames.Decimal) scalar {
+	return scalar{kind: decimal, scale: d.Scale, number: uint64(d.Value)}
+}
+
+// newWant prepares an argument.
+func newWant(name string, v any) want {
+	if n, ok := frames.Integer(v); ok {
+		return want{name: name, scalar: integerScalar(n)}
+	}
+	w := want{name: name}
 	switch v := v.(type) {
 	case bool:
-		if v {
-			return want{kind: boolean, number: 1}
-		}
-		return want{kind: boolean}
+		w.scalar = boolScalar(v)
 	case float32:
-		return want{kind: float, number: math.Float64bits(float64(v))}
+		w.scalar = floatScalar(float64(v))
 	case float64:
-		return want{kind: float, number: math.Float64bits(v)}
+		w.scalar = floatScalar(v)
 	case frames.Decimal:
-		return want{kind: decimal, number: uint64(v.Value), scale: v.Scale}
+		w.scalar = decimalScalar(v)
 	case string:
-		return want{kind: text, text: v}
+		w.scalar = scalar{kind: text, text: v}
 	case []byte:
-		return want{kind: binaryData, text: string(v)}
+		w.scalar = scalar{kind: binaryData, text: string(v)}
 	case frames.Table:
-		return want{kind: table, nested: v}
+		w.kind, w.nested = table, v
 	case []any:
-		return want{kind: array, nested: v}
+		w.kind, w.nested = array, v
 	case frames.Timestamp:
-		return want{kind: nothing}
+		w.kind = nothing
 	}
-	return want{kind: anything}
+	return w
 }
 
 // meets compares with an encoded value as frames.FindField returns it.
@@ -86,15 +107,15 @@ func (w *want) meets(tag byte, value []byte) bool {
 	}
 	switch w.kind {
 	case boolean:
-		return (value[0] != 0) == (w.number != 0)
+		return w.scalar == boolScalar(value[0] != 0)
 	case integer:
-		return decodeInteger(tag, value) == int64(w.number)
+		return w.number == uint64(decodeInteger(tag, value))
 	case float:
-		return decodeFloat(tag, value) == math.Float64frombits(w.number)
+		return math.Float64frombits(w.number) == decodeFloat(tag, value)
 	case decimal:
-		return value[0] == w.scale && uint64(binary.BigEndian.Uint32(value[1:])) == w.number
+		return w.scalar == decimalScalar(decodeDecimal(value))
 	case text, binaryData:
-		return string(value) == w.text
+		return w.text == string(value)
 	case table, array:
 		v, err := frames.DecodeField(tag, value)
 		return err == nil && equalValues(w.nested, v)
@@ -154,23 +175,24 @@ func decodeFloat(tag byte, b []byte) float64 {
 	return math.Float64frombits(binary.BigEndian.Uint64(b))
 }
 
+func decodeDecimal(b []byte) frames.Decimal {
+	return frames.Decimal{Scale: b[0], Value: binary.BigEndian.Uint32(b[1:])}
+}
+
 // equalValues compares an argument's value with a message's inside of tables
 // and arrays. The order of a table's fields does not count.
 func equalValues(arg, v any) bool {
 	switch a := arg.(type) {
-	case nil:
-		return v == nil
+	case nil, frames.Timestamp:
+		return arg == v
 	case frames.Table:
 		t, ok := v.(frames.Table)
 		return ok && equalTables(a.Sorted(), t.Sorted())
 	case []any:
 		l, ok := v.([]any)
 		return ok && equalArrays(a, l)
-	case frames.Timestamp:
-		return arg == v
 	}
-	x, y := wantOf(arg), wantOf(v)
-	return x.kind == y.kind && x.number == y.number && x.scale == y.scale && x.text == y.text
+	return newWant("", arg).scalar == newWant("", v).scalar
 }
 
 func equalTables(a, b frames.Table) bool {

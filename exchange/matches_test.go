@@ -3,6 +3,7 @@ package exchange
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/leveretmq/leveret/frames"
@@ -76,27 +77,28 @@ func TestRouteAllocatesNothing(t *testing.T) {
 		bind(t, fanout, q, "")
 	}
 	headers := newExchange(t, "headers")
-	bind(t, headers, newQueue("q"), "", frames.Field{Name: "a", Value: "1"}, frames.Field{Name: "b", Value: int32(2)})
-	withTable := withHeaders(frames.Field{Name: "a", Value: "1"}, frames.Field{Name: "b", Value: int64(2)})
+	long := strings.Repeat("long ", 40)
+	bind(t, headers, newQueue("q"), "", frames.Field{Name: long, Value: long}, frames.Field{Name: "b", Value: int32(2)})
+	withTable := withHeaders(frames.Field{Name: long, Value: long}, frames.Field{Name: "b", Value: int64(2)})
 	hash := newExchange(t, "x-consistent-hash")
 	bind(t, hash, newQueue("q"), "3")
 	var to Matches
 	find := finder()
-	for x, m := range map[*Exchange]int{topic: 1, direct: 40, fanout: 40, headers: 1, hash: 1} {
-		msg := ms[5]
+	for x, want := range map[*Exchange]int{topic: 1, direct: 40, fanout: 40, headers: 1, hash: 1} {
+		m := ms[5]
 		switch x {
 		case direct:
-			msg = keyed("k")
+			m = keyed("k")
 		case headers:
-			msg = withTable
+			m = withTable
 		}
 		route := func() {
 			to.Reset()
-			x.Route(msg, find, &to)
+			x.Route(m, find, &to)
 		}
 		route()
-		if got := len(to.Queues()); got != m {
-			t.Errorf("%s: %d queues, want %d", x.Type, got, m)
+		if got := len(to.Queues()); got != want {
+			t.Errorf("%s: %d queues, want %d", x.Type, got, want)
 		}
 		if got := testing.AllocsPerRun(100, route); got != 0 {
 			t.Errorf("%s: %v allocations per route, want 0", x.Type, got)
