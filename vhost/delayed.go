@@ -1,0 +1,409 @@
+package vhost
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/exchange"
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// A delayer keeps the messages of one x-delayed-message exchange until they are
+// due. Persistent ones of a durable exchange are in a log of their own; when
+// memory is short only their time and id are kept here.
+type delayer struct {
+	v   *VHost             // immutable
+	x   *exchange.Exchange // immutable
+	log persistence.Log    // immutable; nil if the exchange is not durable
+
+	// mu guards the fields below; held for one batch, never across a read.
+	// Order: delayer.mu before Log's.
+	mu        sync.Mutex
+	waiting   delayHeap
+	lastID    uint64
+	timer     *time.Timer // for the first of waiting; nil until the first message
+	armed     int64       // when it fires, Unix milliseconds; 0 is never
+	releasing bool        // a goroutine is in release
+	ended     bool
+	records   []persistence.Record // scratch
+}
+
+// A delayedMessage waits. It is 24 bytes, and the message if that is in memory.
+type delayedMessage struct {
+	due int64 // Unix milliseconds
+	id  uint64
+	msg *message.Message // nil: to be read from the log
+}
+
+// makeDelayer gives an exchange that can delay messages a place for them: a new
+// one, or that of a log.
+func (v *VHost) makeDelayer(e *exchangeEntry, id persistence.LogID) error {
+	if e.x.Type != delayedType {
+		return nil
+	}
+	d := &delayer{v: v, x: e.x}
+	e.delayed = d
+	switch {
+	case id != 0:
+		return d.reopen(id)
+	case e.x.Durable:
+		var err error
+		d.log, err = v.set.config.Store.NewLog()
+		return err
+	}
+	return nil
+}
+
+// recoverBytes is how much is read of a log at a time.
+const recoverBytes = 1 << 20
+
+// reopen brings back what was waiting before a restart.
+func (d *delayer) reopen(id persistence.LogID) (err error) {
+	if d.log, err = d.v.set.config.Store.OpenLog(id); err != nil {
+		return err
+	}
+	d.lastID = d.log.LastID()
+	var recs []persistence.Record
+	for from := uint64(0); ; {
+		recs, err = d.log.Load(0, from, recs[:0], recoverBytes)
+		if err != nil {
+			return err
+		}
+		if len(recs) == 0 {
+			break
+		}
+		for i := range recs {
+			m := delayedMessage{due: recs[i].Expires, id: recs[i].ID}
+			if !d.short() {
+				m.msg = restore(&recs[i])
+			}
+			d.push(m)
+		}
+		from = recs[len(recs)-1].ID + 1
+		clear(recs)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.armLocked(time.Now())
+	return nil
+}
+
+func (d *delayer) logID() persistence.LogID {
+	if d.log == nil {
+		return 0
+	}
+	return d.log.ID()
+}
+
+// short says that memory is short: what is stored is not kept in it.
+func (d *delayer) short() bool {
+	budget := d.v.set.config.Memory
+	return budget != nil && budget.Exceeded()
+}
+
+// count tells the memory budget of a message that comes or, with -1, goes.
+func (d *delayer) count(m *message.Message, sign int64) {
+	if budget := d.v.set.config.Memory; budget != nil && m != nil {
+		budget.Add(sign * int64(m.Size()))
+	}
+}
+
+func (d *delayer) push(m delayedMessage) {
+	d.count(m.msg, 1)
+	d.waiting.push(m)
+}
+
+// len is how many messages wait.
+func (d *delayer) len() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.waiting)
+}
+
+// Enqueue takes a batch like a queue: each receipt is released once, when its
+// messages are stored or, for transient ones, at once.
+func (d *delayer) Enqueue(batch []queue.Entry) {
+	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for len(batch) > 0 {
+		r := batch[0].Receipt
+		n := 1
+		for n < len(batch) && batch[n].Receipt == r {
+			n++
+		}
+		d.takeLocked(batch[:n], r, now.UnixMilli())
+		batch = batch[n:]
+	}
+	d.armLocked(now)
+}
+
+// takeLocked takes entries of one receipt. An exchange that was deleted
+// meanwhile drops them.
+func (d *delayer) takeLocked(run []queue.Entry, r *message.Receipt, now int64) {
+	if d.ended {
+		run = nil
+	}
+	d.records = d.records[:0]
+	for i := range run {
+		m := run[i].Msg
+		ms, _ := d.x.Delay(m)
+		d.lastID++
+		w := delayedMessage{due: now + ms, id: d.lastID, msg: m}
+		if d.log != nil && m.Persistent {
+			d.records = append(d.records, record(m, w))
+			if d.short() {
+				w.msg = nil
+			}
+		}
+		d.push(w)
+	}
+	switch {
+	case len(d.records) > 0:
+		d.log.Append(d.records, r)
+		clear(d.records)
+	case r != nil:
+		r.Release()
+	}
+}
+
+// armLocked sets the timer for the first message. d.mu must be held.
+func (d *delayer) armLocked(now time.Time) {
+	if d.ended || d.releasing || len(d.waiting) == 0 {
+		return
+	}
+	due := d.waiting[0].due
+	if d.armed != 0 && d.armed <= due {
+		return
+	}
+	d.armed = due
+	wait := max(0, time.UnixMilli(due).Sub(now))
+	if d.timer == nil {
+		d.timer = time.AfterFunc(wait, d.release)
+		return
+	}
+	d.timer.Reset(wait)
+}
+
+// releaseBatch is how many due messages are routed at a time.
+const releaseBatch = 512
+
+// release routes what is due. It is the timer's function.
+func (d *delayer) release() {
+	<-d.v.set.recovered // routing needs the bindings
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.releasing || d.ended {
+		return
+	}
+	d.armed = 0
+	d.releasing = true
+	for !d.ended {
+		due := d.takeDueLocked(time.Now().UnixMilli())
+		if len(due) == 0 {
+			break
+		}
+		d.mu.Unlock()
+		done := d.route(due)
+		d.mu.Lock()
+		if d.log != nil && !d.ended {
+			d.log.Settle(done)
+		}
+	}
+	d.releasing = false
+	d.armLocked(time.Now())
+}
+
+func (d *delayer) takeDueLocked(now int64) []delayedMessage {
+	var due []delayedMessage
+	for len(due) < releaseBatch && len(d.waiting) > 0 && d.waiting[0].due <= now {
+		m := d.waiting.pop()
+		d.count(m.msg, -1)
+		due = append(due, m)
+	}
+	return due
+}
+
+// route publishes due messages in order and returns the ids to be settled: when
+// a queue has a message, the record here may go.
+func (d *delayer) route(due []delayedMessage) (done []uint64) {
+	d.load(due)
+	p := d.v.NewPublisher()
+	now := time.Now().UnixMilli()
+	for i := range due {
+		m := due[i].msg
+		if m == nil {
+			continue
+		}
+		if d.log != nil && m.Persistent {
+			done = append(done, due[i].id)
+		}
+		m = undelayed(m, now)
+		rt, err := p.Route([]byte(d.x.Name), []byte(m.RoutingKey))
+		if err != nil {
+			break // the exchange was deleted
+		}
+		p.add(rt, m, nil, 0)
+	}
+	p.Flush()
+	slices.Sort(done)
+	return done
+}
+
+// nearby is how far apart, in ids, messages may be that are read together.
+const nearby = 64
+
+// load reads the messages that are not in memory.
+func (d *delayer) load(due []delayedMessage) {
+	var missing []*delayedMessage
+	for i := range due {
+		if due[i].msg == nil {
+			missing = append(missing, &due[i])
+		}
+	}
+	slices.SortFunc(missing, func(a, b *delayedMessage) int { return cmp.Compare(a.id, b.id) })
+	var recs []persistence.Record
+	at := 0 // recs[:at] are before the next id
+	for i, m := range missing {
+		for at < len(recs) && recs[at].ID < m.id {
+			at++
+		}
+		if at == len(recs) {
+			maxBytes := 1
+			if i+1 < len(missing) && missing[i+1].id-m.id < nearby {
+				maxBytes = 64 << 10
+			}
+			var err error
+			if recs, err = d.log.Load(0, m.id, nil, maxBytes); err != nil {
+				d.v.log.Error("read delayed messages; they stay in the store until the next start",
+					zap.String("exchange", d.x.Name), zap.Int("messages", len(missing)-i), zap.Error(err))
+				return
+			}
+			at = 0
+		}
+		if at < len(recs) && recs[at].ID == m.id {
+			m.msg = restore(&recs[at])
+		}
+	}
+}
+
+// stop ends the timer; what is stored stays.
+func (d *delayer) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = true
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	for i := range d.waiting {
+		d.count(d.waiting[i].msg, -1)
+	}
+	d.waiting = nil
+}
+
+// delete ends the delayer with all it holds.
+func (d *delayer) delete() {
+	d.stop()
+	if d.log != nil {
+		d.log.Drop()
+	}
+}
+
+// undelayed is the message as it is routed: with its delay negated, so that no
+// other exchange delays it again, and living from now on.
+func undelayed(m *message.Message, now int64) *message.Message {
+	u := *m
+	u.Time, u.Mandatory = now, false
+	var p frames.Properties
+	if p.Parse(m.Header) != nil {
+		return &u // it was checked when it came in
+	}
+	t, err := p.Table()
+	if err != nil {
+		return &u
+	}
+	if v, ok := t.Lookup("x-delay"); ok {
+		p.SetTable(t.Set("x-delay", negated(v)).Sorted())
+		u.Header = p.Append(nil)
+	}
+	return &u
+}
+
+// negated is a delay with the other sign, of the same type if that can hold it.
+func negated(v any) any {
+	switch v := v.(type) {
+	case int8:
+		return -v
+	case int16:
+		return -v
+	case int32:
+		return -v
+	case string:
+		return "-" + v
+	}
+	n, _ := frames.Integer(v)
+	return -n
+}
+
+// Delayed is how many messages wait in an exchange for their time.
+func (v *VHost) Delayed(exchange string) int {
+	e := v.exchangeEntry(exchange)
+	if e == nil || e.delayed == nil {
+		return 0
+	}
+	return e.delayed.len()
+}
+
+// A delayHeap is a binary heap, the message that is due first at the top; of
+// those due at the same time the one that came first.
+type delayHeap []delayedMessage
+
+func (h delayHeap) before(i, j int) bool {
+	if h[i].due != h[j].due {
+		return h[i].due < h[j].due
+	}
+	return h[i].id < h[j].id
+}
+
+func (h *delayHeap) push(m delayedMessage) {
+	*h = append(*h, m)
+	a := *h
+	for i := len(a) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !a.before(i, parent) {
+			return
+		}
+		a[i], a[parent] = a[parent], a[i]
+		i = parent
+	}
+}
+
+func (h *delayHeap) pop() delayedMessage {
+	a := *h
+	top, last := a[0], len(a)-1
+	a[0], a[last] = a[last], delayedMessage{}
+	a = a[:last]
+	*h = a
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= last {
+			break
+		}
+		if child+1 < last && a.before(child+1, child) {
+			child++
+		}
+		if !a.before(child, i) {
+			break
+		}
+		a[i], a[child] = a[child], a[i]
+		i = child
+	}
+	return top
+}

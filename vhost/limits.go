@@ -1,0 +1,139 @@
+package vhost
+
+import (
+	"encoding/json"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+// Limits bound a vhost. A negative value is no limit, 0 allows none.
+type Limits struct {
+	MaxConnections int64
+	MaxQueues      int64
+}
+
+// noLimits are the limits of a vhost that was never given any.
+var noLimits = Limits{MaxConnections: -1, MaxQueues: -1}
+
+// The parameter that holds a vhost's limits (RabbitMQ 4.0).
+const (
+	limitsComponent = "vhost-limits"
+	limitsName      = "limits"
+
+	maxConnectionsLimit = "max-connections"
+	maxQueuesLimit      = "max-queues"
+)
+
+// Limits are the limits in force.
+func (v *VHost) Limits() Limits {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.limits
+}
+
+// SetLimit sets the limit max-connections or max-queues; what is beyond it
+// already stays.
+func (v *VHost) SetLimit(by Actor, name string, value int64) error {
+	return v.changeLimits(by, "vhost.limits.set", func(l *Limits) error { return l.set(name, value) })
+}
+
+// ClearLimit removes one limit, or with the name "" all.
+func (v *VHost) ClearLimit(by Actor, name string) error {
+	return v.changeLimits(by, "vhost.limits.cleared", func(l *Limits) error {
+		if name == "" {
+			*l = noLimits
+			return nil
+		}
+		return l.set(name, -1)
+	})
+}
+
+func (l *Limits) set(name string, value int64) error {
+	switch name {
+	case maxConnectionsLimit:
+		l.MaxConnections = max(value, -1)
+	case maxQueuesLimit:
+		l.MaxQueues = max(value, -1)
+	default:
+		return invalidf("'%s' is not a limit of a vhost; the limits are '%s' and '%s'", name, maxConnectionsLimit, maxQueuesLimit)
+	}
+	return nil
+}
+
+func (v *VHost) changeLimits(by Actor, eventKey string, apply func(*Limits) error) error {
+	c := v.change()
+	limits := v.limits
+	if err := apply(&limits); err != nil {
+		c.unlock()
+		return err
+	}
+	v.limits = limits
+	if limits == noLimits {
+		c.deleteParameter(limitsComponent, limitsName)
+	} else {
+		c.putParameter(limitsComponent, limitsName, limits.encode())
+	}
+	c.limitsEvent(eventKey, limits, by.User())
+	c.unlock()
+	return c.finish()
+}
+
+// Map is the limits that are set, by name.
+func (l Limits) Map() map[string]int64 {
+	m := make(map[string]int64, 2)
+	if l.MaxConnections >= 0 {
+		m[maxConnectionsLimit] = l.MaxConnections
+	}
+	if l.MaxQueues >= 0 {
+		m[maxQueuesLimit] = l.MaxQueues
+	}
+	return m
+}
+
+func (l Limits) encode() []byte { return encode(l.Map()) }
+
+func decodeLimits(b []byte) (Limits, error) {
+	var m map[string]int64
+	if err := json.Unmarshal(b, &m); err != nil {
+		return Limits{}, err
+	}
+	l := noLimits
+	for name, n := range m {
+		if err := l.set(name, n); err != nil {
+			return Limits{}, err
+		}
+	}
+	return l, nil
+}
+
+// ConnectionOpened counts a connection, or refuses it with 530 because the
+// vhost has as many as it may. A counted one must be given to ConnectionClosed.
+func (v *VHost) ConnectionOpened(user string) error {
+	limit := v.Limits().MaxConnections
+	n := v.connections.Add(1)
+	if limit < 0 || n <= limit {
+		return nil
+	}
+	v.connections.Add(-1)
+	return frames.Errorf(frames.NotAllowed, "access to vhost '%s' refused for user '%s': connection limit (%d) is reached", v.name, user, limit)
+}
+
+// ConnectionClosed counts a connection less.
+func (v *VHost) ConnectionClosed() { v.connections.Add(-1) }
+
+// Connections is how many connections are counted.
+func (v *VHost) Connections() int { return int(v.connections.Load()) }
+
+// queueLimit refuses a new queue when the vhost has as many as it may.
+func (v *VHost) queueLimit(name string) error {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.queueLimitLocked(name)
+}
+
+func (v *VHost) queueLimitLocked(name string) error {
+	if limit := v.limits.MaxQueues; limit >= 0 && int64(len(v.queues)) >= limit {
+		return frames.Errorf(frames.PreconditionFailed, "cannot declare queue '%s': queue limit in vhost '%s' (%d) is reached", name, v.name, limit)
+	}
+	return nil
+}

@@ -1,0 +1,372 @@
+package vhost
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// The components of policies among the parameters (RabbitMQ 4.0).
+const (
+	policyComponent   = "policy"
+	operatorComponent = "operator_policy"
+)
+
+// A Policy sets options of the exchanges and queues whose names match its
+// pattern. It is not changed after it was set.
+type Policy struct {
+	Name    string
+	Pattern string // a regular expression, searched for in the name
+	// ApplyTo is all, exchanges, queues, classic_queues, quorum_queues or
+	// streams; "" is all.
+	ApplyTo    string
+	Priority   int
+	Definition queue.Definition
+
+	match pattern
+}
+
+// policies are the policies of a vhost by name. Guarded by VHost.mu.
+type policies struct{ user, operator map[string]*Policy }
+
+func (p *policies) of(operator bool) map[string]*Policy {
+	if operator {
+		return p.operator
+	}
+	return p.user
+}
+
+// storedPolicy is a policy's value as a parameter, as RabbitMQ has it.
+type storedPolicy struct {
+	Pattern    string           `json:"pattern"`
+	ApplyTo    string           `json:"apply-to"`
+	Priority   int              `json:"priority"`
+	Definition queue.Definition `json:"definition"`
+}
+
+func (p *Policy) encode() []byte {
+	return encode(&storedPolicy{p.Pattern, p.ApplyTo, p.Priority, p.Definition})
+}
+
+func decodePolicy(name string, value []byte) (*Policy, error) {
+	var d storedPolicy
+	if err := json.Unmarshal(value, &d); err != nil {
+		return nil, err
+	}
+	p := &Policy{Name: name, Pattern: d.Pattern, ApplyTo: d.ApplyTo, Priority: d.Priority, Definition: d.Definition}
+	var err error
+	p.match, err = compilePattern(d.Pattern)
+	return p, err
+}
+
+// SetPolicy sets a policy or an operator policy; it takes effect on what is
+// there before it returns.
+func (v *VHost) SetPolicy(by Actor, p Policy, operator bool) error {
+	if err := p.validate(operator); err != nil {
+		return err
+	}
+	component := componentOf(operator)
+	return v.changePolicies(func(c *change) error {
+		v.policies.of(operator)[p.Name] = &p
+		c.putParameter(component, p.Name, p.encode())
+		c.policyEvent(policyEventKey(operator, "set"), p.Name, &p, by.User())
+		return nil
+	})
+}
+
+// ClearPolicy removes a policy or an operator policy: 404 if there is none.
+func (v *VHost) ClearPolicy(by Actor, name string, operator bool) error {
+	component := componentOf(operator)
+	return v.changePolicies(func(c *change) error {
+		list := v.policies.of(operator)
+		if list[name] == nil {
+			return frames.Errorf(frames.NotFound, "no %s '%s' in vhost '%s'", strings.ReplaceAll(component, "_", " "), name, v.name)
+		}
+		delete(list, name)
+		c.deleteParameter(component, name)
+		c.policyEvent(policyEventKey(operator, "cleared"), name, nil, by.User())
+		return nil
+	})
+}
+
+func componentOf(operator bool) string {
+	if operator {
+		return operatorComponent
+	}
+	return policyComponent
+}
+
+func policyEventKey(operator bool, what string) string {
+	if operator {
+		return "operator.policy." + what
+	}
+	return "policy." + what
+}
+
+// Policies lists the policies, or the operator policies, in order of name.
+func (v *VHost) Policies(operator bool) []Policy {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var list []Policy
+	for _, p := range v.policies.of(operator) {
+		list = append(list, *p)
+	}
+	slices.SortFunc(list, func(a, b Policy) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// validate checks a policy and prepares its pattern. The texts are RabbitMQ's.
+func (p *Policy) validate(operator bool) error {
+	if p.ApplyTo == "" {
+		p.ApplyTo = "all"
+	}
+	var err error
+	if p.match, err = compilePattern(p.Pattern); err != nil {
+		return invalidf("pattern should be regular expression but is invalid: %s", patternError(p.Pattern, err))
+	}
+	switch p.ApplyTo {
+	case "all", "exchanges", "queues", "classic_queues", "quorum_queues", "streams":
+	default:
+		return invalidf("apply-to '%s' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'", p.ApplyTo)
+	}
+	if err := queue.ValidateDefinition(p.Definition, operator); err != nil {
+		return invalidf("%s", err)
+	}
+	return nil
+}
+
+// changePolicies changes the policies and applies them.
+func (v *VHost) changePolicies(apply func(c *change) error) error {
+	v.policyMu.Lock()
+	defer v.policyMu.Unlock()
+	c := v.change()
+	if err := apply(c); err != nil {
+		c.unlock()
+		return err
+	}
+	affected := v.reapplyLocked(c)
+	c.unlock()
+	affected.apply()
+	return c.finish()
+}
+
+// applyPolicies applies the policies that were recovered.
+func (v *VHost) applyPolicies() {
+	v.policyMu.Lock()
+	defer v.policyMu.Unlock()
+	c := v.change()
+	affected := v.reapplyLocked(c)
+	c.unlock()
+	affected.apply()
+}
+
+// affected are queues whose policy has changed. They are told without VHost.mu:
+// a queue over its new limit publishes dead letters at once.
+type affected []struct {
+	q queue.Queue
+	p queue.Policy
+}
+
+func (a affected) apply() {
+	for _, e := range a {
+		e.q.SetPolicy(e.p)
+	}
+}
+
+// reapplyLocked finds for everything the policies that apply now.
+func (v *VHost) reapplyLocked(c *change) affected {
+	for _, e := range v.exchanges {
+		if v.applyExchangePolicyLocked(e) {
+			c.rerouted = true
+		}
+	}
+	var list affected
+	for _, e := range v.queues {
+		if p, changed := v.queuePolicyLocked(e); changed {
+			list = append(list, struct {
+				q queue.Queue
+				p queue.Policy
+			}{e.q, p})
+		}
+	}
+	return list
+}
+
+// applyNewQueuePolicyLocked gives a new queue, which is empty, its policy.
+func (v *VHost) applyNewQueuePolicyLocked(e *queueEntry) {
+	if p, changed := v.queuePolicyLocked(e); changed {
+		e.q.SetPolicy(p)
+	}
+}
+
+// queuePolicyLocked finds the policies that apply to a queue.
+func (v *VHost) queuePolicyLocked(e *queueEntry) (p queue.Policy, changed bool) {
+	user := best(v.policies.user, func(p *Policy) bool { return p.fitsQueue(e) })
+	operator := best(v.policies.operator, func(p *Policy) bool { return p.fitsQueue(e) })
+	if user == e.policy && operator == e.operator {
+		return queue.Policy{}, false
+	}
+	e.policy, e.operator = user, operator
+	return queue.Merge(user.named(), operator.named()), true
+}
+
+// named is the policy as queues know it; nil for nil.
+func (p *Policy) named() *queue.NamedDefinition {
+	if p == nil {
+		return nil
+	}
+	return &queue.NamedDefinition{Name: p.Name, Definition: p.Definition}
+}
+
+// applyExchangePolicyLocked finds the policy that applies to an exchange and
+// sets its alternate exchange; the argument wins (RabbitMQ 4.0).
+func (v *VHost) applyExchangePolicyLocked(e *exchangeEntry) (changed bool) {
+	p := best(v.policies.user, func(p *Policy) bool { return p.fitsExchange(e) })
+	if p == e.policy {
+		return false
+	}
+	e.policy = p
+	if _, ok := e.x.Arguments.Lookup(alternateArgument); ok {
+		return false
+	}
+	var name string
+	var ok bool
+	if p != nil {
+		name, ok = p.Definition[alternateArgument].(string)
+	}
+	e.x.SetAlternate(name, ok)
+	return true
+}
+
+// best is the policy of the highest priority among those that fit, of equals
+// the first by name; nil if none fits.
+func best(list map[string]*Policy, fits func(*Policy) bool) *Policy {
+	var top *Policy
+	for _, p := range list {
+		if top != nil && (p.Priority < top.Priority || p.Priority == top.Priority && p.Name > top.Name) {
+			continue
+		}
+		if fits(p) {
+			top = p
+		}
+	}
+	return top
+}
+
+// fitsQueue: a policy with a key that the queue's type does not support is not
+// applied at all (RabbitMQ 4.0).
+func (p *Policy) fitsQueue(e *queueEntry) bool {
+	t := e.spec.Arguments.Type
+	switch p.ApplyTo {
+	case "all", "queues":
+	case "classic_queues":
+		if t != queue.Classic {
+			return false
+		}
+	case "quorum_queues":
+		if t != queue.Quorum {
+			return false
+		}
+	case "streams":
+		if t != queue.Stream {
+			return false
+		}
+	default:
+		return false
+	}
+	return p.match.search(e.spec.Name) && queue.Supports(t, p.Definition)
+}
+
+func (p *Policy) fitsExchange(e *exchangeEntry) bool {
+	return (p.ApplyTo == "all" || p.ApplyTo == "exchanges") && p.match.search(e.x.Name)
+}
+
+// A pattern is a regular expression as people write them for RabbitMQ, which
+// uses PCRE. Of what Go's lacks, look-ahead at the start is common ("all but
+// the amq. ones") and is done here.
+type pattern struct {
+	re   *regexp.Regexp
+	must []*regexp.Regexp // positive look-aheads at the start
+	not  []*regexp.Regexp // negative ones
+}
+
+func compilePattern(s string) (pattern, error) {
+	var p pattern
+	rest := s
+	for strings.HasPrefix(rest, "^(?!") || strings.HasPrefix(rest, "^(?=") {
+		end := closing(rest[1:])
+		if end < 0 {
+			break
+		}
+		re, err := regexp.Compile("^(?:" + rest[4:1+end] + ")")
+		if err != nil {
+			return p, err
+		}
+		if rest[3] == '!' {
+			p.not = append(p.not, re)
+		} else {
+			p.must = append(p.must, re)
+		}
+		rest = "^" + rest[1+end+1:]
+	}
+	var err error
+	p.re, err = regexp.Compile(rest)
+	return p, err
+}
+
+// closing is where the parenthesis that s begins with is closed; -1 if nowhere.
+func closing(s string) int {
+	depth, class := 0, false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+		case c == '(':
+			depth++
+		case c == ')':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func (p *pattern) search(name string) bool {
+	for _, re := range p.not {
+		if re.MatchString(name) {
+			return false
+		}
+	}
+	for _, re := range p.must {
+		if !re.MatchString(name) {
+			return false
+		}
+	}
+	return p.re.MatchString(name)
+}
+
+// patternError prints what is wrong with a pattern as RabbitMQ does: an Erlang
+// tuple of reason and place. The place is not known here; the end stands for it.
+func patternError(s string, err error) string {
+	reason := err.Error()
+	if e, ok := errors.AsType[*syntax.Error](err); ok {
+		reason = e.Code.String()
+	}
+	if reason == "missing closing )" {
+		reason = "missing )"
+	}
+	return `{"` + reason + `",` + strconv.Itoa(len(s)) + `}`
+}

@@ -1,0 +1,349 @@
+package vhost
+
+import (
+	"github.com/leveretmq/leveret/exchange"
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// maxRoutes bounds the routes that a publisher keeps.
+const maxRoutes = 1024
+
+// A Publisher routes messages and gathers them in batches for the queues. A
+// channel has one; it is used by one goroutine at a time.
+type Publisher struct {
+	// Source is what traces say of where the messages come from.
+	Source TraceSource
+
+	v    *VHost
+	find func(name string) *exchange.Exchange // v.find, bound once
+
+	generation uint64 // the routes and slots are of
+	last       *Route
+	routes     map[string]*Route // by exchange and key, see appendRouteKey
+	slots      map[queue.Queue]*batchSlot
+
+	active  []*batchSlot // those with messages, in the order of their first
+	added   int          // messages since the last Flush
+	free    [][]queue.Entry
+	matches exchange.Matches
+	targets []*batchSlot // scratch
+	keyBuf  []byte       // scratch
+}
+
+// A Route is where messages to one exchange with one key go. It may be used
+// until the publisher is asked for the next one.
+type Route struct {
+	Exchange string             // messages use this string
+	Key      string             // and this one
+	X        *exchange.Exchange // nil for the default exchange
+	// Checked belongs to the caller: for instance the generation of the
+	// permission check that was done for it. It starts at 0.
+	Checked uint64
+
+	entry   *exchangeEntry // nil for the default exchange
+	known   bool           // targets may be used for messages without further keys
+	targets []*batchSlot
+	durable int        // so many of the targets are durable queues
+	delayed *batchSlot // of an exchange where messages can wait
+}
+
+// A sink takes batches: a queue, or a delayed exchange.
+type sink interface{ Enqueue(batch []queue.Entry) }
+
+// A batchSlot is a queue's part of the batch. It is used again for every batch.
+type batchSlot struct {
+	to      sink
+	entry   *queueEntry // nil for a delayed exchange
+	durable bool
+
+	batch   []queue.Entry
+	receipt *message.Receipt // of the last entry
+	runs    int              // of entries with the same receipt
+}
+
+// NewPublisher returns a publisher without routes.
+func (v *VHost) NewPublisher() *Publisher {
+	return &Publisher{v: v, find: v.find}
+}
+
+// Route finds the route of (exchange, key): 404 if the exchange is missing. It
+// checks neither permissions nor whether the exchange is internal.
+func (p *Publisher) Route(exchange, key []byte) (*Route, error) {
+	if g := p.v.generation.Load(); g != p.generation {
+		p.reset(g)
+	}
+	if rt := p.last; rt != nil && rt.Key == string(key) && rt.Exchange == string(exchange) {
+		return rt, nil
+	}
+	p.keyBuf = appendRouteKey(p.keyBuf[:0], exchange, key)
+	if rt := p.routes[string(p.keyBuf)]; rt != nil {
+		p.last = rt
+		return rt, nil
+	}
+	return p.newRoute(exchange, key)
+}
+
+// appendRouteKey appends a key for the map of routes. Exchange names are at
+// most 255 bytes long.
+func appendRouteKey(dst, exchange, key []byte) []byte {
+	dst = append(dst, byte(len(exchange)))
+	dst = append(dst, exchange...)
+	return append(dst, key...)
+}
+
+// reset forgets the routes, which are of an older topology. Slots stay for what
+// is in them and for the next routes, but those of deleted queues.
+func (p *Publisher) reset(generation uint64) {
+	p.generation = generation
+	p.last = nil
+	clear(p.routes)
+	for q, s := range p.slots {
+		if s.entry == nil || s.entry.gone.Load() {
+			delete(p.slots, q)
+		}
+	}
+}
+
+// newRoute finds the exchange. Where its messages go is found by the first one:
+// some types of exchange look at more than the key, or remember messages.
+func (p *Publisher) newRoute(exchange, key []byte) (*Route, error) {
+	rt := &Route{Exchange: string(exchange), Key: string(key)}
+	if rt.Exchange != "" {
+		rt.entry = p.v.exchangeEntry(rt.Exchange)
+		if rt.entry == nil {
+			return nil, p.v.errNoExchange(rt.Exchange)
+		}
+		rt.X = rt.entry.x
+		if d := rt.entry.delayed; d != nil {
+			rt.delayed = &batchSlot{to: d}
+		}
+	}
+	if len(p.routes) >= maxRoutes {
+		clear(p.routes)
+	}
+	if p.routes == nil {
+		p.routes = make(map[string]*Route)
+	}
+	p.routes[string(p.keyBuf)] = rt
+	p.last = rt
+	return rt, nil
+}
+
+// Add routes a message and puts it into the batch. It says whether the message
+// has reached a queue; one that waits in a delayed exchange counts as having.
+// The receipt may be nil.
+func (p *Publisher) Add(rt *Route, m *message.Message, r *message.Receipt, seq uint64) (routed bool) {
+	p.added++
+	if p.v.tracing.Load() {
+		return p.addTraced(rt, m, r, seq)
+	}
+	return p.add(rt, m, r, seq)
+}
+
+func (p *Publisher) add(rt *Route, m *message.Message, r *message.Receipt, seq uint64) (routed bool) {
+	e := queue.Entry{Msg: m, Receipt: r, Seq: seq}
+	if rt.delayed != nil && p.delay(rt, e) {
+		return true
+	}
+	targets, durable := p.targetsOf(rt, m)
+	if durable > 1 && m.Persistent {
+		e.Shared = new(persistence.SharedBody)
+	}
+	for _, s := range targets {
+		p.put(s, e)
+	}
+	return len(targets) > 0
+}
+
+// delay puts a message with a delay where it waits.
+func (p *Publisher) delay(rt *Route, e queue.Entry) bool {
+	if _, ok := rt.X.Delay(e.Msg); !ok {
+		return false
+	}
+	p.put(rt.delayed, e)
+	return true
+}
+
+// addTraced is add with a copy to the trace exchange.
+func (p *Publisher) addTraced(rt *Route, m *message.Message, r *message.Receipt, seq uint64) (routed bool) {
+	p.targets = p.targets[:0]
+	routed = p.add(rt, m, r, seq)
+	targets := p.targets
+	if rt.known && len(targets) == 0 {
+		targets = rt.targets
+	}
+	p.v.tracePublish(&p.Source, rt.Exchange, m, targets)
+	return routed
+}
+
+// put appends an entry to a slot's batch.
+func (p *Publisher) put(s *batchSlot, e queue.Entry) {
+	if len(s.batch) == 0 {
+		p.activate(s)
+	}
+	if s.receipt != e.Receipt || s.runs == 0 {
+		s.receipt = e.Receipt
+		s.runs++
+	}
+	s.batch = append(s.batch, e)
+}
+
+func (p *Publisher) activate(s *batchSlot) {
+	p.active = append(p.active, s)
+	if n := len(p.free) - 1; n >= 0 {
+		s.batch = p.free[n]
+		p.free[n] = nil
+		p.free = p.free[:n]
+	}
+}
+
+// targetsOf returns the slots of the queues that the message goes to, and how
+// many of the queues are durable. The slice is valid until the next call.
+func (p *Publisher) targetsOf(rt *Route, m *message.Message) (targets []*batchSlot, durable int) {
+	onlyKey := m.More == nil || len(m.More.CC)+len(m.More.BCC) == 0
+	if rt.known && onlyKey {
+		return rt.targets, rt.durable
+	}
+	p.matches.Reset()
+	if rt.X == nil {
+		p.v.routeDefault(m, &p.matches)
+	} else {
+		rt.X.Route(m, p.find, &p.matches)
+	}
+	p.targets = p.targets[:0]
+	for _, q := range p.matches.Queues() {
+		s := p.slotOf(q)
+		p.targets = append(p.targets, s)
+		if s.durable {
+			durable++
+		}
+	}
+	if onlyKey && p.cacheable(rt) {
+		rt.targets, rt.durable, rt.known = append([]*batchSlot(nil), p.targets...), durable, true
+	}
+	return p.targets, durable
+}
+
+// cacheable says whether what was found for a message is true for all with its
+// key, as long as the generation is the same. A queue that is missing may be
+// declared without a new generation.
+func (p *Publisher) cacheable(rt *Route) bool {
+	if rt.X == nil {
+		return len(p.targets) > 0
+	}
+	return p.matches.Cacheable()
+}
+
+// routeDefault routes through the default exchange: the keys are names of queues.
+func (v *VHost) routeDefault(m *message.Message, to *exchange.Matches) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if e := v.queues[m.RoutingKey]; e != nil {
+		to.AddQueue(e.q)
+	}
+	if m.More == nil {
+		return
+	}
+	for _, keys := range [2][]string{m.More.CC, m.More.BCC} {
+		for _, key := range keys {
+			if e := v.queues[key]; e != nil {
+				to.AddQueue(e.q)
+			}
+		}
+	}
+}
+
+// slotOf returns the slot of a queue.
+func (p *Publisher) slotOf(q queue.Queue) *batchSlot {
+	if s := p.slots[q]; s != nil {
+		return s
+	}
+	s := &batchSlot{to: q}
+	p.v.mu.RLock()
+	if e := p.v.queues[q.Name()]; e != nil && e.q == q {
+		s.entry, s.durable = e, e.spec.Durable
+	}
+	p.v.mu.RUnlock()
+	if p.slots == nil {
+		p.slots = make(map[queue.Queue]*batchSlot)
+	}
+	p.slots[q] = s
+	return s
+}
+
+// Len is how many messages were added since the last Flush.
+func (p *Publisher) Len() int { return p.added }
+
+// Flush gives the batch to the queues, each its part at once. Every receipt is
+// held once for every queue.
+func (p *Publisher) Flush() {
+	for i, s := range p.active {
+		p.active[i] = nil
+		s.hold()
+		s.to.Enqueue(s.batch)
+		p.release(s)
+	}
+	p.active = p.active[:0]
+	p.added = 0
+}
+
+// Discard drops the batch, as tx.rollback does; its receipts get nothing.
+func (p *Publisher) Discard() {
+	for i, s := range p.active {
+		p.active[i] = nil
+		p.release(s)
+	}
+	p.active = p.active[:0]
+	p.added = 0
+}
+
+// hold makes each receipt of the batch wait for this queue.
+func (s *batchSlot) hold() {
+	if s.runs == 1 {
+		if s.receipt != nil {
+			s.receipt.Hold(1)
+		}
+		return
+	}
+	var last *message.Receipt
+	for i := range s.batch {
+		if r := s.batch[i].Receipt; r != nil && r != last {
+			r.Hold(1)
+			last = r
+		}
+	}
+}
+
+const (
+	// maxFreeBatches and maxFreeBatch bound the memory that an idle publisher
+	// keeps for its next batches: in number, and in entries each.
+	maxFreeBatches = 32
+	maxFreeBatch   = 1024
+)
+
+// release empties the slot and keeps its memory for another one.
+func (p *Publisher) release(s *batchSlot) {
+	batch := s.batch
+	s.batch, s.receipt, s.runs = nil, nil, 0
+	if cap(batch) > maxFreeBatch || len(p.free) >= maxFreeBatches {
+		return
+	}
+	clear(batch)
+	p.free = append(p.free, batch[:0])
+}
+
+// replay puts a message of an exchange's history into the batch for one
+// destination.
+func (p *Publisher) replay(to end, m *message.Message) {
+	if to.queue != nil {
+		p.put(p.slotOf(to.queue.q), queue.Entry{Msg: m})
+		return
+	}
+	p.matches.Reset()
+	to.exchange.x.Route(m, p.find, &p.matches)
+	for _, q := range p.matches.Queues() {
+		p.put(p.slotOf(q), queue.Entry{Msg: m})
+	}
+}

@@ -1,0 +1,358 @@
+package vhost
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// QueueDeclare is what queue.declare asks for.
+type QueueDeclare struct {
+	Name       string // "" for a name made by the broker
+	Passive    bool
+	Durable    bool
+	Exclusive  bool
+	AutoDelete bool
+	Arguments  frames.Table
+}
+
+const (
+	queueTypeArgument  = "x-queue-type"
+	deadLetterArgument = "x-dead-letter-exchange"
+)
+
+// DeclareQueue makes a queue, or finds it if it is there already, and restarts
+// its expiry lease. It returns when the queue is durable, if it is to be.
+func (v *VHost) DeclareQueue(by Actor, d QueueDeclare) (queue.Queue, error) {
+	d.Name = stripCRLF(d.Name)
+	if d.Passive {
+		return v.passiveQueue(by, d.Name)
+	}
+	d.Durable = d.Durable && !d.Exclusive // RabbitMQ 4.0: an exclusive queue is never durable
+	d.Arguments = v.withQueueType(d)
+	if err := nameQueue(&d); err != nil {
+		return nil, err
+	}
+	if err := by.MayQueue(Configure, d.Name); err != nil {
+		return nil, err
+	}
+	for {
+		if e := v.queueEntry(d.Name); e != nil {
+			return v.redeclareQueue(by, e, d)
+		}
+		spec, err := v.newQueueSpec(by, d)
+		if err != nil {
+			return nil, err
+		}
+		q, err := v.createQueue(by, spec)
+		if err != errNameTaken {
+			return q, err
+		}
+	}
+}
+
+// errNameTaken: another declaration of the name got there first.
+var errNameTaken = errors.New("name is taken")
+
+// nameQueue makes a name for a queue without one and refuses reserved ones.
+func nameQueue(d *QueueDeclare) error {
+	if reserved(d.Name) {
+		return frames.Errorf(frames.AccessRefused, "queue name '%s' contains reserved prefix 'amq.*'", d.Name)
+	}
+	if d.Name != "" {
+		return nil
+	}
+	if t := queue.QueueType(d.Arguments); t == queue.Quorum || t == queue.Stream {
+		return frames.Errorf(frames.PreconditionFailed, "Cannot declare a server-named queue for type rabbit_%s_queue", t)
+	}
+	var random [16]byte
+	rand.Read(random[:]) // never fails
+	d.Name = "amq.gen-" + base64.RawURLEncoding.EncodeToString(random[:])
+	return nil
+}
+
+// withQueueType returns the arguments with x-queue-type: the client's own, or
+// the vhost's default, or classic if a queue with these flags cannot be of that
+// type (RabbitMQ 4.0).
+func (v *VHost) withQueueType(d QueueDeclare) frames.Table {
+	if t, ok := d.Arguments.Lookup(queueTypeArgument); ok && t != "undefined" {
+		return d.Arguments
+	}
+	t := v.defaultQueueType()
+	if !d.Durable || d.Exclusive || d.AutoDelete {
+		t = queue.Classic
+	}
+	return append(d.Arguments.Without(queueTypeArgument), frames.Field{Name: queueTypeArgument, Value: t})
+}
+
+func (v *VHost) defaultQueueType() string {
+	v.mu.RLock()
+	t := v.options.DefaultQueueType
+	v.mu.RUnlock()
+	if t == "" {
+		t = v.set.config.DefaultQueueType
+	}
+	if t == "" {
+		t = queue.Classic
+	}
+	return t
+}
+
+func (v *VHost) passiveQueue(by Actor, name string) (queue.Queue, error) {
+	e, err := v.accessible(by, name)
+	if err != nil {
+		return nil, err
+	}
+	return v.touch(e)
+}
+
+// redeclareQueue checks a declaration against the queue that is there.
+func (v *VHost) redeclareQueue(by Actor, e *queueEntry, d QueueDeclare) (queue.Queue, error) {
+	// Exclusivity comes first: a durable mismatch must not hide the true cause.
+	if d.Exclusive != e.spec.Exclusive || e.spec.Exclusive && e.owner != by.Owner() {
+		return nil, v.errLocked(d.Name)
+	}
+	received := queue.Spec{VHost: v.name, Name: d.Name, Durable: d.Durable, AutoDelete: d.AutoDelete,
+		Arguments: queue.Arguments{Table: d.Arguments}}
+	if err := e.spec.Equivalent(received); err != nil {
+		return nil, err
+	}
+	return v.touch(e)
+}
+
+// touch restarts the lease of a queue that was declared again, and waits until
+// the queue is durable if its first declaration is still at that.
+func (v *VHost) touch(e *queueEntry) (queue.Queue, error) {
+	e.q.Touch()
+	if !e.spec.Durable {
+		return e.q, nil
+	}
+	c := change{v: v}
+	c.after(persistence.Queues, definitionKey(v.name, e.spec.Name))
+	return e.q, c.finish()
+}
+
+// newQueueSpec validates the declaration of a new queue, in RabbitMQ's order:
+// queue limit, dead letter exchange, arguments.
+func (v *VHost) newQueueSpec(by Actor, d QueueDeclare) (queue.Spec, error) {
+	if err := v.queueLimit(d.Name); err != nil {
+		return queue.Spec{}, err
+	}
+	if arg, ok := d.Arguments.Lookup(deadLetterArgument); ok {
+		if dlx, ok := arg.(string); ok { // another type is refused by ParseArguments
+			if err := by.MayQueue(Read, d.Name); err != nil {
+				return queue.Spec{}, err
+			}
+			if err := by.MayExchange(Write, dlx); err != nil {
+				return queue.Spec{}, err
+			}
+		}
+	}
+	args, err := queue.ParseArguments(d.Arguments, v.name, d.Name, d.Durable, d.Exclusive, d.AutoDelete)
+	if err != nil {
+		return queue.Spec{}, err
+	}
+	if v.set.config.Factories[args.Type] == nil {
+		return queue.Spec{}, frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s: \"unsupported queue type '%s'\"",
+			queueTypeArgument, v.queueName(d.Name), args.Type)
+	}
+	return queue.Spec{VHost: v.name, Name: d.Name, Durable: d.Durable, Exclusive: d.Exclusive,
+		AutoDelete: d.AutoDelete, Arguments: args}, nil
+}
+
+// createQueue makes a new queue. It returns errNameTaken if there is one of its
+// name by now.
+func (v *VHost) createQueue(by Actor, spec queue.Spec) (queue.Queue, error) {
+	c := v.change()
+	err := v.roomForQueueLocked(spec.Name)
+	if err != nil {
+		c.unlock()
+		return nil, err
+	}
+	q, err := v.set.config.Factories[spec.Arguments.Type](v.queueEnv(0), spec)
+	if err != nil {
+		c.unlock()
+		return nil, fmt.Errorf("make %s: %w", v.queueName(spec.Name), err)
+	}
+	e := &queueEntry{q: q, spec: spec, id: newIncarnation(), user: by.User()}
+	if spec.Exclusive {
+		e.owner = by.Owner()
+	}
+	v.installQueueLocked(e)
+	v.applyNewQueuePolicyLocked(e)
+	if spec.Durable {
+		c.put(persistence.Queues, definitionKey(v.name, spec.Name), encodeQueue(v, e))
+	}
+	c.queueCreated(e)
+	c.unlock()
+	return q, c.finish()
+}
+
+func (v *VHost) roomForQueueLocked(name string) error {
+	if v.deleted {
+		return v.errGone()
+	}
+	if v.queues[name] != nil {
+		return errNameTaken
+	}
+	return v.queueLimitLocked(name)
+}
+
+func (v *VHost) installQueueLocked(e *queueEntry) {
+	v.queues[e.spec.Name] = e
+	if e.owner == nil {
+		return
+	}
+	if v.owned[e.owner] == nil {
+		v.owned[e.owner] = make(map[*queueEntry]struct{})
+	}
+	v.owned[e.owner][e] = struct{}{}
+}
+
+// queueEnv is what a queue of this vhost needs of its surroundings.
+func (v *VHost) queueEnv(log persistence.LogID) queue.Env {
+	return queue.Env{
+		Log: v.log, Store: v.set.config.Store, Spill: v.set.config.Spill, LogID: log, Memory: v.set.config.Memory,
+		DeadLetter: v.deadLetter, Ended: v.queueEnded,
+	}
+}
+
+// DeleteQueue deletes a queue with its messages and bindings, if the condition
+// holds, and returns how many messages were ready. A missing one is no error.
+func (v *VHost) DeleteQueue(by Actor, name string, cond queue.Condition) (ready int, err error) {
+	name = stripCRLF(name)
+	if err := by.MayQueue(Configure, name); err != nil {
+		return 0, err
+	}
+	for {
+		e := v.queueEntry(name)
+		if e == nil {
+			c := change{v: v}
+			c.after(persistence.Queues, definitionKey(v.name, name))
+			return 0, c.finish()
+		}
+		if e.spec.Exclusive && e.owner != by.Owner() {
+			return 0, v.errLocked(name)
+		}
+		if v.beginEnding(e) {
+			return v.endQueue(e, cond, by.User())
+		}
+	}
+}
+
+// beginEnding makes others who look for the queue wait. It is false if the
+// queue is being deleted already, or gone.
+func (v *VHost) beginEnding(e *queueEntry) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e.ending != nil || v.queues[e.spec.Name] != e {
+		return false
+	}
+	e.ending = make(chan struct{})
+	return true
+}
+
+// endQueue deletes a queue after beginEnding.
+func (v *VHost) endQueue(e *queueEntry, cond queue.Condition, user string) (ready int, err error) {
+	ready, err = e.q.Delete(cond)
+	if errors.Is(err, queue.ErrGone) { // it ended itself at the same time
+		err = nil
+	}
+	c := v.change()
+	close(e.ending)
+	e.ending = nil
+	if err != nil {
+		c.unlock()
+		return 0, err
+	}
+	c.removeQueue(e, user)
+	c.unlock()
+	return ready, c.finish()
+}
+
+// queueEnded is queue.Env.Ended: the queue has deleted itself, because its last
+// consumer went or its lease ran out.
+func (v *VHost) queueEnded(q queue.Queue, why string) {
+	c := v.change()
+	e := v.queues[q.Name()]
+	if e == nil || e.q != q {
+		c.unlock()
+		return
+	}
+	c.removeQueue(e, System.User())
+	c.unlock()
+	v.log.Debug("queue ended", zap.String("queue", q.Name()), zap.String("why", why))
+	if err := c.finish(); err != nil {
+		v.log.Error("remove an ended queue", zap.String("queue", q.Name()), zap.Error(err))
+	}
+}
+
+// removeQueue takes a queue and its bindings out of the topology, and the
+// auto-delete exchanges that have none left. VHost.mu must be held.
+func (c *change) removeQueue(e *queueEntry, user string) {
+	v := c.v
+	if v.queues[e.spec.Name] != e {
+		return
+	}
+	e.gone.Store(true)
+	c.rerouted = true
+	sources := e.sources
+	e.sources = nil
+	for _, s := range sources {
+		for _, b := range s.from.x.UnbindQueue(e.q) {
+			c.bindingGone(s.from, b, user)
+		}
+		c.removeIfUnused(s.from, user)
+	}
+	delete(v.queues, e.spec.Name)
+	if owned := v.owned[e.owner]; owned != nil {
+		delete(owned, e)
+		if len(owned) == 0 {
+			delete(v.owned, e.owner)
+		}
+	}
+	if e.spec.Durable {
+		c.delete(persistence.Queues, definitionKey(v.name, e.spec.Name))
+	}
+	c.queueDeleted(e, user)
+}
+
+// PurgeQueue drops the ready messages of a queue and returns how many those were.
+func (v *VHost) PurgeQueue(by Actor, name string) (int, error) {
+	if err := by.MayQueue(Read, name); err != nil {
+		return 0, err
+	}
+	q, err := v.Queue(by, name)
+	if err != nil {
+		return 0, err
+	}
+	return q.Purge()
+}
+
+// ReleaseOwner deletes the exclusive queues of a connection that has ended.
+func (v *VHost) ReleaseOwner(owner any) {
+	if owner == nil {
+		return
+	}
+	v.mu.RLock()
+	list := make([]*queueEntry, 0, len(v.owned[owner]))
+	for e := range v.owned[owner] {
+		list = append(list, e)
+	}
+	v.mu.RUnlock()
+	for _, e := range list {
+		if !v.beginEnding(e) {
+			continue
+		}
+		if _, err := v.endQueue(e, queue.Condition{}, e.user); err != nil {
+			v.log.Error("delete an exclusive queue", zap.String("queue", e.spec.Name), zap.Error(err))
+		}
+	}
+}

@@ -1,0 +1,291 @@
+package vhost
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/exchange"
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// definitionVersion is the version of the definitions that are written. It
+// changes when an older broker would misread them.
+const definitionVersion = 1
+
+// versioned is the part that every definition has.
+type versioned struct {
+	Version int `json:"v"`
+}
+
+// storedVHost, storedExchange, storedQueue and storedBinding are the definitions
+// on disk, as JSON. Arguments are encoded field tables: JSON cannot tell the
+// types of the wire apart. Ids are incarnations: a definition whose vhost or
+// ends are not of the incarnation it names is a left-over.
+type storedVHost struct {
+	versioned
+	Name             string   `json:"name"`
+	ID               uint64   `json:"id"`
+	Description      string   `json:"description,omitempty"`
+	Tags             []string `json:"tags,omitempty"`
+	DefaultQueueType string   `json:"default_queue_type,omitempty"`
+}
+
+type storedExchange struct {
+	versioned
+	VHost      string            `json:"vhost"`
+	VHostID    uint64            `json:"vhost_id"`
+	Name       string            `json:"name"`
+	ID         uint64            `json:"id"`
+	Type       string            `json:"type"`
+	AutoDelete bool              `json:"auto_delete,omitempty"`
+	Internal   bool              `json:"internal,omitempty"`
+	Arguments  []byte            `json:"arguments,omitempty"`
+	User       string            `json:"user,omitempty"`
+	Delayed    persistence.LogID `json:"delayed_log,omitempty"`
+}
+
+type storedQueue struct {
+	versioned
+	VHost      string            `json:"vhost"`
+	VHostID    uint64            `json:"vhost_id"`
+	Name       string            `json:"name"`
+	ID         uint64            `json:"id"`
+	AutoDelete bool              `json:"auto_delete,omitempty"`
+	Arguments  []byte            `json:"arguments,omitempty"`
+	User       string            `json:"user,omitempty"`
+	Log        persistence.LogID `json:"log,omitempty"`
+}
+
+type storedBinding struct {
+	versioned
+	VHost         string `json:"vhost"`
+	Source        string `json:"source"`
+	SourceID      uint64 `json:"source_id"`
+	Destination   string `json:"destination"`
+	DestinationID uint64 `json:"destination_id"`
+	ToExchange    bool   `json:"to_exchange,omitempty"`
+	Key           string `json:"key,omitempty"`
+	Arguments     []byte `json:"arguments,omitempty"`
+}
+
+// encode makes the JSON of a definition, which is a struct of this file.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings, numbers and bytes only
+	}
+	return b
+}
+
+// decode reads a definition of any version up to the present one.
+func decode(b []byte, to any) error {
+	var v versioned
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	if v.Version > definitionVersion {
+		return fmt.Errorf("version %d was written by a newer broker, this one knows versions up to %d: start the newer one again, or restore a backup",
+			v.Version, definitionVersion)
+	}
+	return json.Unmarshal(b, to)
+}
+
+func encodeArguments(t frames.Table) []byte {
+	if len(t) == 0 {
+		return nil
+	}
+	return frames.AppendTable(nil, t)
+}
+
+func decodeArguments(b []byte) (frames.Table, error) {
+	if len(b) < 4 {
+		return nil, nil
+	}
+	return frames.ParseTable(b[4:])
+}
+
+func encodeVHost(v *VHost) []byte {
+	return encode(&storedVHost{versioned{definitionVersion}, v.name, v.id, v.options.Description, v.options.Tags, v.options.DefaultQueueType})
+}
+
+func encodeExchange(v *VHost, e *exchangeEntry) []byte {
+	s := storedExchange{versioned{definitionVersion}, v.name, v.id, e.x.Name, e.id, e.x.Type,
+		e.x.AutoDelete, e.x.Internal, encodeArguments(e.x.Arguments), e.user, 0}
+	if e.delayed != nil {
+		s.Delayed = e.delayed.logID()
+	}
+	return encode(&s)
+}
+
+func encodeQueue(v *VHost, e *queueEntry) []byte {
+	s := storedQueue{versioned{definitionVersion}, v.name, v.id, e.spec.Name, e.id, e.spec.AutoDelete,
+		encodeArguments(e.spec.Arguments.Table), e.user, 0}
+	if l, ok := e.q.(queue.Logged); ok {
+		s.Log = l.LogID()
+	}
+	return encode(&s)
+}
+
+func (v *VHost) encodeBinding(from *exchangeEntry, to end, key string, args frames.Table) []byte {
+	return encode(&storedBinding{versioned{definitionVersion}, v.name, from.x.Name, from.id, to.name(), to.id(),
+		to.exchange != nil, key, encodeArguments(args)})
+}
+
+// errStale: a definition is left over from something that was deleted.
+var errStale = errors.New("left over")
+
+// recover reads the definitions. A binding needs its ends, and dead letters
+// need everything, so queues that begin to expire messages wait for the end of
+// it (see deadLetter).
+func (s *Set) recover() error {
+	for _, kind := range []struct {
+		kind persistence.Kind
+		name string
+		read func(value []byte) error
+	}{
+		{persistence.VHosts, "vhost", s.recoverVHost},
+		{persistence.Exchanges, "exchange", s.recoverExchange},
+		{persistence.Queues, "queue", s.recoverQueue},
+		{persistence.Bindings, "binding", s.recoverBinding},
+		{persistence.Parameters, "parameter", s.recoverParameter},
+	} {
+		for key, value := range s.config.Store.All(kind.kind) {
+			err := kind.read(value)
+			if errors.Is(err, errStale) {
+				s.log.Debug("definition is left over", zap.String("kind", kind.name), zap.String("key", key))
+				err = s.config.Store.Delete(kind.kind, key)
+			}
+			if err != nil {
+				return fmt.Errorf("%s %q: %w", kind.name, key, err)
+			}
+		}
+	}
+	for _, v := range s.all() {
+		v.applyPolicies()
+	}
+	return nil
+}
+
+func (s *Set) recoverVHost(value []byte) error {
+	var d storedVHost
+	if err := decode(value, &d); err != nil {
+		return err
+	}
+	v, err := s.newVHost(d.Name, d.ID)
+	if err != nil {
+		return err
+	}
+	v.options = Options{Description: d.Description, Tags: d.Tags, DefaultQueueType: d.DefaultQueueType}
+	s.vhosts[d.Name] = v
+	return nil
+}
+
+// incarnation finds the vhost of a definition.
+func (s *Set) incarnation(name string, id uint64) (*VHost, error) {
+	v := s.vhosts[name]
+	if v == nil || v.id != id {
+		return nil, errStale
+	}
+	return v, nil
+}
+
+func (s *Set) recoverExchange(value []byte) error {
+	var d storedExchange
+	if err := decode(value, &d); err != nil {
+		return err
+	}
+	v, err := s.incarnation(d.VHost, d.VHostID)
+	if err != nil {
+		return err
+	}
+	args, err := decodeArguments(d.Arguments)
+	if err != nil {
+		return err
+	}
+	x, err := exchange.New(exchange.Spec{VHost: d.VHost, Name: d.Name, Type: d.Type, Durable: true,
+		AutoDelete: d.AutoDelete, Internal: d.Internal, Arguments: args})
+	if err != nil {
+		return err
+	}
+	e := &exchangeEntry{x: x, id: d.ID, user: d.User}
+	if err := v.makeDelayer(e, d.Delayed); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	v.exchanges[d.Name] = e
+	v.mu.Unlock()
+	return nil
+}
+
+func (s *Set) recoverQueue(value []byte) error {
+	var d storedQueue
+	if err := decode(value, &d); err != nil {
+		return err
+	}
+	v, err := s.incarnation(d.VHost, d.VHostID)
+	if err != nil {
+		return err
+	}
+	table, err := decodeArguments(d.Arguments)
+	if err != nil {
+		return err
+	}
+	args, err := queue.ParseArguments(table, d.VHost, d.Name, true, false, d.AutoDelete)
+	if err != nil {
+		return err
+	}
+	spec := queue.Spec{VHost: d.VHost, Name: d.Name, Durable: true, AutoDelete: d.AutoDelete, Arguments: args}
+	factory := s.config.Factories[args.Type]
+	if factory == nil {
+		return fmt.Errorf("queue type %q is not available", args.Type)
+	}
+	q, err := factory(v.queueEnv(d.Log), spec)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	v.installQueueLocked(&queueEntry{q: q, spec: spec, id: d.ID, user: d.User})
+	v.mu.Unlock()
+	return nil
+}
+
+func (s *Set) recoverBinding(value []byte) error {
+	var d storedBinding
+	if err := decode(value, &d); err != nil {
+		return err
+	}
+	v := s.vhosts[d.VHost]
+	if v == nil {
+		return errStale
+	}
+	args, err := decodeArguments(d.Arguments)
+	if err != nil {
+		return err
+	}
+	c := v.change()
+	defer c.unlock()
+	from, to := v.exchanges[d.Source], v.storedEnd(&d)
+	if from == nil || from.id != d.SourceID || to == (end{}) || to.id() != d.DestinationID {
+		return errStale
+	}
+	b := &exchange.Binding{Key: d.Key, Arguments: args}
+	b.Queue, b.To = to.raw()
+	added, err := from.x.Bind(b)
+	if added {
+		c.bound(from, to)
+	}
+	return err
+}
+
+// storedEnd finds the destination of a stored binding. VHost.mu must be held.
+func (v *VHost) storedEnd(d *storedBinding) end {
+	if d.ToExchange {
+		return exchangeEnd(v.exchanges[d.Destination])
+	}
+	return queueEnd(v.queues[d.Destination])
+}

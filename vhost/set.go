@@ -1,0 +1,252 @@
+// Package vhost is the topology: vhosts with their exchanges, queues and
+// bindings, the rules of declaring and deleting them, policies, limits, and the
+// way of a message from its publisher into queues. The rules are the same for
+// AMQP, the HTTP API and the import of definitions.
+package vhost
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/exchange"
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// Config is what a Set needs.
+type Config struct {
+	Log   *zap.Logger
+	Store persistence.Store
+	// Spill makes logs for transient messages that do not fit in memory; nil
+	// for none (see queue.Env).
+	Spill func() (persistence.Log, error)
+	// Memory is the budget that all queues share; nil for none.
+	Memory *queue.Budget
+	// Factories make the queues, by queue type.
+	Factories map[string]queue.Factory
+	// DefaultQueueType is for vhosts that have none of their own; "" is classic.
+	DefaultQueueType string
+	// Node is the node's name, for traces and events.
+	Node string
+	// NoDefaultVHost says not to make the vhost "/" at the first start.
+	NoDefaultVHost bool
+	// OnVHostDeleted is called after a vhost was deleted: its connections are
+	// to be closed. It may be nil.
+	OnVHostDeleted func(name string)
+}
+
+// Options are what a vhost has besides its name.
+type Options struct {
+	Description string
+	Tags        []string
+	// DefaultQueueType is for queues declared without a type; "" is the node's.
+	DefaultQueueType string
+}
+
+// A Set is all vhosts of a broker. Its methods are safe for concurrent use.
+type Set struct {
+	config      Config
+	log         *zap.Logger
+	definitions *definitions
+	recovered   chan struct{} // closed when Open has brought everything back
+
+	// events is the exchange amq.rabbitmq.event; nil without the vhost "/".
+	events atomic.Pointer[exchange.Exchange]
+
+	mu     sync.RWMutex // guards the fields below
+	vhosts map[string]*VHost
+	global map[string]json.RawMessage // global parameters by name, as JSON
+}
+
+// Open brings back what the store has: vhosts, exchanges, queues with their
+// messages, bindings, policies. At the first start it makes the vhost "/".
+func Open(cfg Config) (*Set, error) {
+	if cfg.Log == nil {
+		cfg.Log = zap.NewNop()
+	}
+	s := &Set{
+		config: cfg, log: cfg.Log,
+		definitions: newDefinitions(cfg.Store),
+		recovered:   make(chan struct{}),
+		vhosts:      make(map[string]*VHost),
+		global:      make(map[string]json.RawMessage),
+	}
+	if err := s.recover(); err != nil {
+		return nil, errors.Join(fmt.Errorf("recover definitions: %w", err), s.Stop())
+	}
+	close(s.recovered)
+	if err := cfg.Store.Recovered(); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	if len(s.vhosts) == 0 && !cfg.NoDefaultVHost {
+		if err := s.Create(defaultVHost, Options{Description: "Default virtual host"}); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// newIncarnation returns a number that tells a thing apart from earlier ones of
+// the same name. It is not 0.
+func newIncarnation() uint64 { return rand.Uint64() | 1 }
+
+// Get finds a vhost.
+func (s *Set) Get(name string) (*VHost, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	v, ok := s.vhosts[name]
+	return v, ok
+}
+
+// Names returns the names of all vhosts in order.
+func (s *Set) Names() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Sorted(maps.Keys(s.vhosts))
+}
+
+// all returns the vhosts in order of name.
+func (s *Set) all() []*VHost {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(s.vhosts), func(a, b *VHost) int { return cmp.Compare(a.name, b.name) })
+}
+
+// Create makes a vhost, or changes the options of the one that is there.
+func (s *Set) Create(name string, o Options) error {
+	if err := checkOptions(&o); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	v := s.vhosts[name]
+	isNew := v == nil
+	if isNew {
+		var err error
+		if v, err = s.newVHost(name, newIncarnation()); err != nil {
+			s.mu.Unlock()
+			return err
+		}
+		s.vhosts[name] = v
+	}
+	c := v.change()
+	v.options = o
+	c.put(persistence.VHosts, definitionKey(name), encodeVHost(v))
+	if isNew {
+		c.vhostEvent("vhost.created", System.User())
+	}
+	c.unlock()
+	s.mu.Unlock()
+	return c.finish()
+}
+
+// checkOptions refuses an unknown default queue type; "undefined" is none
+// (RabbitMQ 4.0).
+func checkOptions(o *Options) error {
+	switch o.DefaultQueueType {
+	case "undefined":
+		o.DefaultQueueType = ""
+	case "", queue.Classic, queue.Quorum, queue.Stream:
+	default:
+		return frames.Errorf(frames.PreconditionFailed, "unsupported default queue type '%s'; it is one of classic, quorum and stream", o.DefaultQueueType)
+	}
+	return nil
+}
+
+// newVHost returns a vhost with the exchanges that are there from the start.
+func (s *Set) newVHost(name string, id uint64) (*VHost, error) {
+	v := &VHost{
+		name: name, id: id, set: s, log: s.log.With(zap.String("vhost", name)),
+		exchanges:  make(map[string]*exchangeEntry),
+		queues:     make(map[string]*queueEntry),
+		owned:      make(map[any]map[*queueEntry]struct{}),
+		policies:   policies{user: make(map[string]*Policy), operator: make(map[string]*Policy)},
+		limits:     noLimits,
+		parameters: make(map[parameterID]json.RawMessage),
+	}
+	v.generation.Store(1) // a publisher begins with 0 and so without routes
+	if err := v.predeclare(); err != nil {
+		return nil, err
+	}
+	if name == defaultVHost {
+		s.events.Store(v.exchanges[eventExchange].x)
+	}
+	return v, nil
+}
+
+// Delete deletes a vhost with all that is in it: 404 if there is none.
+func (s *Set) Delete(name string) error {
+	s.mu.Lock()
+	v := s.vhosts[name]
+	if v == nil {
+		s.mu.Unlock()
+		return frames.Errorf(frames.NotFound, "no vhost '%s'", name)
+	}
+	delete(s.vhosts, name)
+	c := v.change()
+	v.deleted = true
+	c.delete(persistence.VHosts, definitionKey(name))
+	c.vhostEvent("vhost.deleted", System.User())
+	c.unlock()
+	s.mu.Unlock()
+	// First the vhost: what is left of it after a crash is of no vhost then.
+	err := c.finish()
+	if s.config.OnVHostDeleted != nil {
+		s.config.OnVHostDeleted(name)
+	}
+	return errors.Join(err, v.clear())
+}
+
+// clear deletes everything in a deleted vhost.
+func (v *VHost) clear() error {
+	var errs []error
+	v.mu.RLock()
+	queues := slices.Collect(maps.Values(v.queues))
+	v.mu.RUnlock()
+	for _, e := range queues {
+		if v.beginEnding(e) {
+			_, err := v.endQueue(e, queue.Condition{}, System.User())
+			errs = append(errs, err)
+		}
+	}
+	c := v.change()
+	for _, e := range slices.Collect(maps.Values(v.exchanges)) {
+		if !e.builtin {
+			c.removeExchange(e, System.User())
+		}
+	}
+	v.clearParametersLocked(c)
+	c.unlock()
+	return errors.Join(append(errs, c.finish())...)
+}
+
+// Stop stops all queues; what is durable is kept.
+func (s *Set) Stop() error {
+	var errs []error
+	for _, v := range s.all() {
+		v.mu.RLock()
+		queues := slices.Collect(maps.Values(v.queues))
+		exchanges := slices.Collect(maps.Values(v.exchanges))
+		v.mu.RUnlock()
+		for _, e := range exchanges {
+			if e.delayed != nil {
+				e.delayed.stop()
+			}
+		}
+		for _, e := range queues {
+			if err := e.q.Stop(); err != nil {
+				errs = append(errs, fmt.Errorf("stop %s: %w", v.queueName(e.spec.Name), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
