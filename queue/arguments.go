@@ -46,7 +46,9 @@ func parseOverflow(s string) Overflow {
 	return OverflowUnset
 }
 
-// Arguments are a queue's declared arguments, validated.
+// Arguments are a queue's declared arguments, validated. Make them with
+// ParseArguments or NewArguments; if Expires is 0, which cannot be declared,
+// every 0 means that the argument is not set.
 type Arguments struct {
 	// Table is what the client sent, with x-queue-type added.
 	Table frames.Table
@@ -72,6 +74,23 @@ func NewArguments() Arguments {
 		Expires: None, MessageTTL: None, MaxLength: None, MaxLengthBytes: None,
 		DeliveryLimit: NoDeliveryLimit, ConsumerTimeout: None,
 	}
+}
+
+// normal makes the zero of literals what is not set.
+func (a Arguments) normal() Arguments {
+	if a.Expires != 0 {
+		return a
+	}
+	a.Expires = None
+	for _, n := range []*int64{&a.MessageTTL, &a.MaxLength, &a.MaxLengthBytes, &a.ConsumerTimeout} {
+		if *n == 0 {
+			*n = None
+		}
+	}
+	if a.DeliveryLimit == 0 {
+		a.DeliveryLimit = NoDeliveryLimit
+	}
+	return a
 }
 
 // ResourceText is how RabbitMQ's texts name a queue.

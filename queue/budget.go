@@ -29,6 +29,16 @@ func (b *Budget) Limit() int64 { return b.limit.Load() }
 // SetLimit changes the limit in bytes; 0 is none.
 func (b *Budget) SetLimit(n int64) { b.limit.Store(n) }
 
+// Excess is how many bytes have to go, once the limit is exceeded, until a
+// eighth of it is free; 0 or less if none.
+func (b *Budget) Excess() int64 {
+	limit := b.limit.Load()
+	if limit <= 0 {
+		return 0
+	}
+	return b.used.Load() - limit/8*7
+}
+
 // Exceeded says whether more is used than allowed.
 func (b *Budget) Exceeded() bool {
 	limit := b.limit.Load()

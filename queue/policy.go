@@ -20,7 +20,8 @@ type NamedDefinition struct {
 }
 
 // A Policy is what policies and operator policies say of one queue, merged.
-// Make one with Merge: the zero value sets everything to 0.
+// Make one with Merge; if Expires is 0, which no policy can say, every 0 means
+// that the key is not set.
 type Policy struct {
 	// Name and Operator are the names of the policy and the operator policy
 	// that apply; "" if none.
@@ -222,6 +223,7 @@ type Settings struct {
 // the policy's for a quorum queue; of the dead-letter target the argument's
 // (RabbitMQ 4.0). Overflow is never OverflowUnset.
 func Effective(a Arguments, p Policy) Settings {
+	a, p = a.normal(), p.normal()
 	s := Settings{
 		Expires:         smallest(a.Expires, p.Expires),
 		MessageTTL:      smallest(a.MessageTTL, p.MessageTTL),
@@ -243,6 +245,23 @@ func Effective(a Arguments, p Policy) Settings {
 		s.Overflow = second
 	}
 	return s
+}
+
+// normal makes the zero of literals what is not set.
+func (p Policy) normal() Policy {
+	if p.Expires != 0 {
+		return p
+	}
+	p.Expires = None
+	for _, n := range []*int64{&p.MessageTTL, &p.MaxLength, &p.MaxLengthBytes, &p.ConsumerTimeout} {
+		if *n == 0 {
+			*n = None
+		}
+	}
+	if p.DeliveryLimit == 0 {
+		p.DeliveryLimit = NoDeliveryLimit
+	}
+	return p
 }
 
 func smallest(a, b int64) int64 {

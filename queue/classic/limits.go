@@ -1,0 +1,27 @@
+package classic
+
+import "github.com/leveretmq/leveret/queue"
+
+// fitsLocked says whether so many messages and bytes of bodies more are within
+// the length limits, which count ready messages only.
+func (q *Queue) fitsLocked(messages int, bytes int64) bool {
+	s := &q.settings
+	if s.MaxLength != queue.None && int64(q.ready+messages) > s.MaxLength {
+		return false
+	}
+	return s.MaxLengthBytes == queue.None || q.readyBytes+bytes <= s.MaxLengthBytes
+}
+
+// trimLocked drops messages at the head, where the next delivery would come
+// from, until the queue is within its limits: for a queue with priorities these
+// are the oldest of the highest priority (RabbitMQ 4.0).
+func (q *Queue) trimLocked() {
+	for q.ready > 0 && !q.fitsLocked(0, 0) {
+		l := q.topLocked()
+		if l.next() == nil {
+			q.after.wantLoad = true
+			return
+		}
+		q.buryLocked(q.popLocked(l), queue.ReasonMaxlen)
+	}
+}

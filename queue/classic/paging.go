@@ -1,0 +1,342 @@
+package classic
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// Sizes of paging, in bytes.
+const (
+	// blockSize is what is read at once, in bodies and headers.
+	blockSize = 512 << 10
+	// window is what of the head of a lane stays in memory, and how little of
+	// it is left when the next block is read.
+	window = 256 << 10
+)
+
+// retryAfter is how long a queue waits after a read that failed.
+const retryAfter = time.Second
+
+// pageOutLocked drops from memory what is in a log, or can go to one, until the
+// budget of all queues is no longer exceeded. The head of each lane stays.
+func (q *Queue) pageOutLocked() {
+	if q.memory < 2*window {
+		return
+	}
+	var durable queue.ID
+	if q.log != nil {
+		durable = queue.ID(q.log.Durable())
+	}
+	need := q.env.Memory.Excess()
+	for i := range q.lanes {
+		if need <= 0 {
+			return
+		}
+		need -= q.pageLaneLocked(i, durable, need)
+	}
+}
+
+// pageLaneLocked pages out messages of one lane that weigh at least need, if
+// there are as many, and returns what they weighed.
+func (q *Queue) pageLaneLocked(i int, durable queue.ID, need int64) (freed int64) {
+	l := &q.lanes[i]
+	if l.tail.n == 0 && l.paged.count() == 0 {
+		if l.headSize < 2*window {
+			return 0
+		}
+		l.split()
+	}
+	for l.tail.n > 0 && freed < need {
+		next := l.tail.front()
+		if !next.stored && !q.canSpillLocked(i) || next.stored && next.id > durable {
+			break
+		}
+		it := l.tail.pop()
+		freed += int64(it.msg.Size())
+		if !it.stored {
+			q.spillLocked(&it, i)
+		}
+		l.paged.add(&it)
+		q.paged++
+	}
+	q.flushSpillLocked(l)
+	l.tailSize -= freed
+	q.memory -= freed
+	return freed
+}
+
+// split leaves a window of the head and makes the rest the tail.
+func (l *lane) split() {
+	var head deque[item]
+	var size int64
+	for l.head.n > 0 && size < window {
+		it := l.head.pop()
+		size += int64(it.msg.Size())
+		head.push(it)
+	}
+	l.tail, l.tailSize = l.head, l.headSize-size
+	l.head, l.headSize = head, size
+}
+
+// add counts a message that is paged out; it is younger than all others.
+func (p *pages) add(it *item) {
+	if p.count() == 0 {
+		p.from, p.bytes, p.earliest = it.id, 0, 0
+	}
+	p.to = it.id
+	p.bytes += int64(len(it.msg.Body))
+	if it.stored {
+		p.stored++
+	} else {
+		p.spilled++
+	}
+	if it.expires != 0 && (p.earliest == 0 || it.expires < p.earliest) {
+		p.earliest = it.expires
+	}
+}
+
+// canSpillLocked says whether there is a log for the transient messages of a
+// lane; if not, one is asked for.
+func (q *Queue) canSpillLocked(i int) bool {
+	if q.lanes[i].paged.spill != nil {
+		return true
+	}
+	if q.env.Spill != nil && !q.after.noSpill {
+		q.after.wantSpill, q.after.spillLane = true, i
+	}
+	return false
+}
+
+// spillLocked puts a message into the lane's spill log, with the next flush.
+func (q *Queue) spillLocked(it *item, i int) {
+	if len(q.records) == maxRecords {
+		q.flushSpillLocked(&q.lanes[i])
+	}
+	q.records = append(q.records, persistence.Record{})
+	fill(&q.records[len(q.records)-1], it, i, nil)
+}
+
+func (q *Queue) flushSpillLocked(l *lane) {
+	if len(q.records) > 0 {
+		l.paged.spill.Append(q.records, nil)
+		q.clearRecordsLocked()
+	}
+}
+
+// openSpillLocked opens a spill log and unlocks. Each lane has its own, as ids
+// have to rise in a log.
+func (q *Queue) openSpillLocked() {
+	a := &q.after
+	a.wantSpill, a.spilling = false, true
+	i := a.spillLane
+	q.mu.Unlock()
+	log, err := q.env.Spill()
+	q.mu.Lock()
+	a.spilling = false
+	switch {
+	case err != nil:
+		a.noSpill = true
+		q.env.Log.Error("transient messages stay in memory: no spill log", zap.String("queue", q.text), zap.Error(err))
+	case q.state != running:
+		log.Drop()
+	default:
+		q.lanes[i].paged.spill = log
+		q.proceedLocked()
+	}
+	q.finishLocked()
+	q.mu.Unlock()
+}
+
+// loadDueLocked says whether a block should be read now: something waits for
+// it, or a consumer will soon.
+func (q *Queue) loadDueLocked() bool {
+	if q.paged == 0 || q.after.loading != nil || q.after.broken || q.state != running {
+		return false
+	}
+	l := q.topLocked()
+	if l.paged.count() == 0 {
+		return false
+	}
+	return q.after.wantLoad || len(q.consumers) > 0 && l.headSize < window
+}
+
+// A load is the reading of one block of a lane.
+type load struct {
+	lane, epoch int
+	pages       // as they were at the start
+	ready       chan struct{}
+}
+
+// A block is what was read. Up to the id end everything of the load is in it.
+type block struct {
+	items  []item
+	end    queue.ID
+	stored int // of the items
+}
+
+// loadLocked reads a block, hands out what it can, and unlocks.
+func (q *Queue) loadLocked() {
+	// A failure was logged, and the alarm is set for another attempt.
+	if err := q.loadNowLocked(); err == nil {
+		q.proceedLocked()
+	}
+	q.finishLocked()
+	q.mu.Unlock()
+}
+
+// loadNowLocked reads the next block of the top lane, or waits for the goroutine
+// that does so already. The lock is released meanwhile.
+func (q *Queue) loadNowLocked() error {
+	if ready := q.after.loading; ready != nil {
+		q.mu.Unlock()
+		<-ready
+		q.mu.Lock()
+		return nil
+	}
+	ld := q.beginLoadLocked()
+	q.mu.Unlock()
+	b, err := q.read(&ld)
+	q.mu.Lock()
+	return q.endLoadLocked(&ld, b, err)
+}
+
+func (q *Queue) beginLoadLocked() load {
+	i := 0
+	if q.multi {
+		i = q.nonEmpty.highest()
+	}
+	q.after.wantLoad = false
+	q.after.loading = make(chan struct{})
+	return load{lane: i, epoch: q.after.epoch, pages: q.lanes[i].paged, ready: q.after.loading}
+}
+
+// read reads a block, from the queue's log and the spill log as one. The lock is
+// not held; nobody else changes what the load is about, except by purging.
+func (q *Queue) read(ld *load) (block, error) {
+	b := block{end: ld.to}
+	stored, err := part(q.log, ld, ld.stored, &b.end)
+	if err != nil {
+		return b, err
+	}
+	spilled, err := part(ld.spill, ld, ld.spilled, &b.end)
+	if err != nil {
+		return b, err
+	}
+	slab := make([]message.Message, 0, min(len(stored)+len(spilled), slabSize))
+	for len(stored)+len(spilled) > 0 {
+		list, own := &spilled, false
+		if len(spilled) == 0 || len(stored) > 0 && stored[0].ID < spilled[0].ID {
+			list, own = &stored, true
+		}
+		rec := &(*list)[0]
+		if queue.ID(rec.ID) > b.end {
+			break
+		}
+		if len(slab) == cap(slab) {
+			slab = make([]message.Message, 0, min(len(stored)+len(spilled), slabSize))
+		}
+		slab = append(slab, message.Message{})
+		it := item{msg: &slab[len(slab)-1], id: queue.ID(rec.ID), expires: rec.Expires, redelivered: rec.Redelivered, stored: own}
+		if err := revive(it.msg, rec); err != nil {
+			return b, err
+		}
+		b.items = append(b.items, it)
+		if own {
+			b.stored++
+		}
+		*list = (*list)[1:]
+	}
+	return b, nil
+}
+
+// slabSize is how many messages that are read share an allocation, and so are
+// freed together only.
+const slabSize = 32
+
+// part reads what a log has of a load. If there is more of it than fits a block,
+// end is lowered to the last id that was read.
+func part(log persistence.Log, ld *load, count int, end *queue.ID) ([]persistence.Record, error) {
+	if count == 0 {
+		return nil, nil
+	}
+	recs, err := log.Load(laneID(ld.lane), uint64(ld.from), nil, blockSize)
+	if err != nil {
+		return nil, err
+	}
+	n := len(recs)
+	for n > 0 && queue.ID(recs[n-1].ID) > ld.to {
+		n--
+	}
+	if n > 0 && n == len(recs) && n < count {
+		*end = min(*end, queue.ID(recs[n-1].ID))
+	}
+	return recs[:n], nil
+}
+
+// endLoadLocked puts the block behind the head.
+func (q *Queue) endLoadLocked(ld *load, b block, err error) error {
+	q.after.loading = nil
+	close(ld.ready)
+	if q.state != running || ld.epoch != q.after.epoch {
+		return nil // nobody wants it any more
+	}
+	if err != nil {
+		q.after.broken = true
+		q.wakeAtLocked(q.nowLocked() + retryAfter.Milliseconds())
+		q.env.Log.Error("messages cannot be read from the store", zap.String("queue", q.text), zap.Error(err))
+		return fmt.Errorf("read messages of %s: %w", q.text, err)
+	}
+	l := &q.lanes[ld.lane]
+	l.paged.from = b.end + 1
+	l.paged.stored -= b.stored
+	l.paged.spilled -= len(b.items) - b.stored
+	q.paged -= len(b.items)
+	for i := range b.items {
+		it := &b.items[i]
+		size := int64(it.msg.Size())
+		l.head.push(*it)
+		l.headSize += size
+		l.paged.bytes -= int64(len(it.msg.Body))
+		q.memory += size
+		q.timed = q.timed || it.expires != 0
+	}
+	if ld.spill != nil && ld.spilled > 0 {
+		ld.spill.SettleRange(laneID(ld.lane), uint64(ld.from), uint64(b.end)) // they live in memory again
+	}
+	if b.end == ld.to {
+		q.missedLocked(l, ld.stored-b.stored, ld.spilled-(len(b.items)-b.stored))
+	}
+	if l.paged.count() == 0 {
+		q.readyBytes -= l.paged.bytes // the error of an estimate
+		l.paged.bytes = 0
+	}
+	return nil
+}
+
+// missedLocked takes messages off the count that the logs turned out not to
+// have: their blocks were damaged.
+func (q *Queue) missedLocked(l *lane, stored, spilled int) {
+	n := stored + spilled
+	if n == 0 {
+		return
+	}
+	l.paged.stored -= stored
+	l.paged.spilled -= spilled
+	q.ready -= n
+	q.readyStored -= stored
+	q.paged -= n
+	if q.multi {
+		for i := range q.lanes {
+			if q.lanes[i].len() == 0 {
+				q.nonEmpty.remove(i)
+			}
+		}
+	}
+	q.env.Log.Error("messages of a queue are missing in the store", zap.String("queue", q.text), zap.Int("messages", n))
+}

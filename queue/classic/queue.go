@@ -1,0 +1,283 @@
+// Package classic is the queue type classic: one node's queue, in memory and,
+// for persistent messages of a durable queue, in a log of the store.
+//
+// A queue has no goroutine. Whoever makes work possible does it: a publisher in
+// Enqueue, an acknowledger in Settle, a timer in wake. The way of a message is
+// enqueue.go, dispatch.go, settle.go; what an operation causes besides is
+// collected under the lock and done after it, see work.go.
+package classic
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+)
+
+var (
+	_ queue.Queue   = (*Queue)(nil)
+	_ queue.Logged  = (*Queue)(nil)
+	_ queue.Factory = New
+)
+
+// A Queue is a classic queue.
+type Queue struct {
+	env   queue.Env       // immutable
+	spec  queue.Spec      // immutable
+	text  string          // immutable: how error texts name the queue
+	log   persistence.Log // immutable; nil if the queue is not durable
+	multi bool            // immutable: it has priorities
+
+	// mu guards the fields below. It is held for one batch, never across disk,
+	// and the functions of env are called without it. Order: Queue.mu before a
+	// connection's outbox, a log or a receipt.
+	mu    sync.Mutex
+	state state
+	// quiet is true for a reopened queue until it is used: others that its dead
+	// letters may go to may not be there yet.
+	quiet    bool
+	policy   queue.Policy
+	settings queue.Settings
+
+	lastID   queue.ID
+	lanes    []lane  // by priority; one for a queue without
+	nonEmpty laneSet // lanes that are not empty, if there are several
+
+	ready, readyStored     int
+	readyBytes             int64
+	unacked, unackedStored int
+	unackedBytes           int64
+	paged                  int   // ready messages that are not in memory
+	memory, counted        int64 // what those in memory weigh, and how much of it env.Memory knows
+
+	consumers []*consumer // in the order of Subscribe
+	levels    []*level    // by falling priority
+	eligible  int         // consumers that would take a message now
+	active    *consumer   // of a queue with a single active consumer
+	exclusive *consumer
+	touched   []*consumer // scratch of roundLocked
+
+	ttl     int64 // of messages published now, in milliseconds; queue.None
+	trims   bool  // has a length limit and drops the head
+	refuses bool  // has a length limit and refuses publishes
+	timed   bool  // some ready message may expire
+	fresh   queue.ID
+	now     int64 // Unix milliseconds; 0 if not asked in this turn
+
+	wakeTimer  *time.Timer
+	wakeAt     int64 // when wakeTimer is due, Unix milliseconds; 0 if it is not armed
+	leaseTimer *time.Timer
+	leased     bool  // leaseTimer is armed
+	usedAt     int64 // Unix milliseconds of the last use that counts for the lease
+	publishAt  int64 // Unix milliseconds of the last publish
+
+	records     []persistence.Record // scratch of Enqueue
+	settled     []uint64             // for the log, at the end of the turn
+	deliveredTo queue.ID             // for the log, at the end of the turn
+
+	after after
+	count counters
+}
+
+// A state is where a queue is in its life.
+type state uint8
+
+const (
+	running state = iota
+	stopped       // the broker ends
+	gone          // deleted
+)
+
+type counters struct {
+	published, delivered, deliveredNoAck, got, gotNoAck, getEmpty, acked, redelivered uint64
+	deadLettered, expired, dropped, refused                                           uint64
+}
+
+// New makes a classic queue, or reopens a durable one if env names its log. It
+// is a queue.Factory.
+func New(env queue.Env, spec queue.Spec) (queue.Queue, error) {
+	if env.Log == nil {
+		env.Log = zap.NewNop()
+	}
+	if env.Memory == nil {
+		env.Memory = queue.NewBudget(0)
+	}
+	q := &Queue{
+		env: env, spec: spec, text: queue.ResourceText(spec.VHost, spec.Name),
+		multi: spec.Arguments.MaxPriority > 0,
+		lanes: make([]lane, spec.Arguments.MaxPriority+1),
+		fresh: noneFresh,
+	}
+	q.applyLocked(queue.Merge(nil, nil)) // nobody else has the queue yet
+	q.usedAt = time.Now().UnixMilli()
+	if !spec.Durable {
+		q.leaseLocked()
+		return q, nil
+	}
+	if err := q.open(); err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", q.text, err)
+	}
+	q.leaseLocked()
+	return q, nil
+}
+
+// noneFresh is above all ids: no message was just published.
+const noneFresh = queue.ID(math.MaxUint64)
+
+// Name is the queue's name in its vhost.
+func (q *Queue) Name() string { return q.spec.Name }
+
+// Type is classic.
+func (q *Queue) Type() string { return queue.Classic }
+
+// LogID is the id of the queue's log, 0 if it is not durable.
+func (q *Queue) LogID() persistence.LogID {
+	if q.log == nil {
+		return 0
+	}
+	return q.log.ID()
+}
+
+// nowLocked is the time in Unix milliseconds, asked once per turn.
+func (q *Queue) nowLocked() int64 {
+	if q.now == 0 {
+		q.now = time.Now().UnixMilli()
+	}
+	return q.now
+}
+
+// startLocked ends the quiet after a restart.
+func (q *Queue) startLocked() {
+	if !q.quiet {
+		return
+	}
+	q.quiet = false
+	q.usedAt = q.nowLocked()
+	q.leaseLocked()
+}
+
+// SetPolicy makes a policy take effect at once. A new message TTL holds for
+// messages that are published from now on.
+func (q *Queue) SetPolicy(p queue.Policy) {
+	q.mu.Lock()
+	if q.state == running {
+		q.applyLocked(p)
+		q.startLocked()
+		q.leaseLocked()
+		q.proceedLocked()
+	}
+	q.unlock()
+}
+
+// applyLocked works out what is in force now.
+func (q *Queue) applyLocked(p queue.Policy) {
+	s := queue.Effective(q.spec.Arguments, p)
+	q.policy, q.settings = p, s
+	q.ttl = s.MessageTTL
+	limited := s.MaxLength != queue.None || s.MaxLengthBytes != queue.None
+	q.trims = limited && s.Overflow == queue.DropHead
+	q.refuses = limited && s.Overflow != queue.DropHead
+}
+
+// Status is a snapshot.
+func (q *Queue) Status() queue.Status {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := queue.Status{
+		Ready: q.ready, Unacked: q.unacked, ReadyBytes: q.readyBytes, UnackedBytes: q.unackedBytes,
+		Consumers: len(q.consumers), Persistent: q.readyStored + q.unackedStored, InMemory: q.ready - q.paged,
+		Policy: q.policy, ConsumerTimeout: q.settings.ConsumerTimeout,
+		Published: q.count.published, Delivered: q.count.delivered, DeliveredNoAck: q.count.deliveredNoAck,
+		Got: q.count.got, GotNoAck: q.count.gotNoAck, GetEmpty: q.count.getEmpty, Acked: q.count.acked,
+		Redelivered: q.count.redelivered, DeadLettered: q.count.deadLettered, Expired: q.count.expired,
+		Dropped: q.count.dropped, Refused: q.count.refused,
+	}
+	if l := q.topLocked(); l != nil {
+		if it := l.next(); it != nil {
+			s.HeadTime = it.msg.Time
+		}
+	}
+	if q.active != nil {
+		s.ActiveTag = q.active.sub.Tag
+	}
+	if q.exclusive != nil {
+		s.ExclusiveTag = q.exclusive.sub.Tag
+	}
+	if len(q.consumers) == 0 {
+		s.IdleSince = max(q.usedAt, q.publishAt)
+	}
+	return s
+}
+
+// Stop ends timers and deliveries and keeps what is durable. What waits in
+// memory only is lost.
+func (q *Queue) Stop() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.state == running {
+		q.state = stopped
+		q.haltLocked()
+	}
+	return nil
+}
+
+// haltLocked ends timers, deliveries and everything that is not in the log.
+func (q *Queue) haltLocked() {
+	for _, t := range []*time.Timer{q.wakeTimer, q.leaseTimer} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	q.env.Memory.Add(-q.counted)
+	for i := range q.lanes {
+		if spill := q.lanes[i].paged.spill; spill != nil {
+			spill.Drop()
+		}
+	}
+	q.lanes = make([]lane, len(q.lanes))
+	q.nonEmpty = laneSet{}
+	q.eligible, q.levels, q.consumers, q.active, q.exclusive = 0, nil, nil, nil, nil
+	q.ready, q.readyStored, q.readyBytes, q.paged, q.memory, q.counted = 0, 0, 0, 0, 0, 0
+	q.unacked, q.unackedStored, q.unackedBytes = 0, 0, 0
+	q.after.epoch++
+}
+
+// Delete ends the queue with all it holds; nothing of it is dead-lettered.
+func (q *Queue) Delete(cond queue.Condition) (int, error) {
+	q.mu.Lock()
+	n := q.ready
+	switch {
+	case q.state == gone:
+		q.mu.Unlock()
+		return 0, queue.ErrGone
+	case cond.IfEmpty && n > 0:
+		q.mu.Unlock()
+		return 0, frames.Errorf(frames.PreconditionFailed, "%s not empty", q.text)
+	case cond.IfUnused && len(q.consumers) > 0:
+		q.mu.Unlock()
+		return 0, frames.Errorf(frames.PreconditionFailed, "%s in use", q.text)
+	}
+	q.endLocked()
+	q.mu.Unlock()
+	if q.log != nil {
+		q.log.Drop()
+	}
+	return n, nil
+}
+
+// endLocked makes the queue a deleted one and tells its consumers. The caller
+// drops the log.
+func (q *Queue) endLocked() {
+	q.state = gone
+	for _, c := range q.consumers {
+		c.wait |= departed
+		c.sub.Consumer.Cancelled(c.sub)
+	}
+	q.haltLocked()
+}

@@ -1,0 +1,174 @@
+package classic
+
+import (
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// after is what a turn leaves to be done without the lock. The goroutine that
+// leaves the queue does it, unless another one is at it: then that one does.
+type after struct {
+	dead      []grave
+	burying   bool          // a goroutine publishes dead letters, and those that come
+	wantLoad  bool          // messages that are paged out are needed in memory
+	loading   chan struct{} // closed when the present load is over; nil if there is none
+	broken    bool          // the last load failed: wait for the alarm
+	epoch     int           // rises when messages that are paged out are dropped unread
+	wantSpill bool          // a log for transient messages is needed
+	spilling  bool          // it is being opened
+	spillLane int           // whose it is
+	noSpill   bool          // there is none to be had
+	ended     string        // why the queue has ended itself, until its owner was told
+}
+
+// A grave is messages that died for the same reason, in order.
+type grave struct {
+	reason queue.Reason
+	target *queue.Target
+	dead   []*message.Message
+	ids    []uint64 // of those that are stored
+}
+
+// buryLocked makes an end of a message that is not ready any more: it becomes a
+// dead letter if the queue has a target for those, else it is forgotten.
+func (q *Queue) buryLocked(it item, why queue.Reason) {
+	switch why {
+	case queue.ReasonExpired:
+		q.count.expired++
+	case queue.ReasonMaxlen:
+		q.count.dropped++
+	}
+	target := q.settings.DeadLetter
+	if target == nil || q.env.DeadLetter == nil {
+		if it.stored {
+			q.forgetLocked(it.id)
+		}
+		return
+	}
+	q.count.deadLettered++
+	n := len(q.after.dead)
+	if n == 0 || q.after.dead[n-1].reason != why || q.after.dead[n-1].target != target {
+		q.after.dead = append(q.after.dead, grave{reason: why, target: target})
+		n++
+	}
+	g := &q.after.dead[n-1]
+	g.dead = append(g.dead, it.msg)
+	if it.stored {
+		g.ids = append(g.ids, uint64(it.id))
+	}
+}
+
+// proceedLocked does what has become possible: deliveries, expiry, limits.
+func (q *Queue) proceedLocked() {
+	if q.ready == 0 {
+		q.fresh = noneFresh
+		return
+	}
+	if q.eligible > 0 {
+		q.dispatchLocked()
+	}
+	q.fresh = noneFresh
+	if q.timed && !q.quiet {
+		q.expireLocked()
+	}
+	if q.trims {
+		q.trimLocked()
+	}
+	if q.env.Memory.Exceeded() {
+		q.pageOutLocked()
+	}
+}
+
+// unlock ends a turn and does what it has left to be done.
+func (q *Queue) unlock() {
+	todo := q.finishLocked()
+	q.mu.Unlock()
+	if todo {
+		q.work()
+	}
+}
+
+// finishLocked ends a turn: it tells the log and the memory budget, and says
+// whether there is work to do without the lock.
+func (q *Queue) finishLocked() bool {
+	q.now = 0
+	if q.log != nil && q.state == running {
+		q.flushSettledLocked()
+		if q.deliveredTo != 0 {
+			if !q.multi {
+				q.log.Delivered(uint64(q.deliveredTo))
+			}
+			q.deliveredTo = 0
+		}
+	}
+	if d := q.memory - q.counted; d > memoryStep || d < -memoryStep || d != 0 && q.memory == 0 {
+		q.env.Memory.Add(d)
+		q.counted = q.memory
+	}
+	a := &q.after
+	return len(a.dead) > 0 && !a.burying || a.ended != "" || a.wantSpill && !a.spilling || q.loadDueLocked()
+}
+
+// memoryStep is how far the budget may be behind, in bytes and per queue.
+const memoryStep = 16 << 10
+
+// work does what turns have left to be done until nothing is left.
+func (q *Queue) work() {
+	for {
+		q.mu.Lock()
+		a := &q.after
+		switch {
+		case len(a.dead) > 0 && !a.burying:
+			q.buryDeadLocked()
+		case a.ended != "":
+			why := a.ended
+			a.ended = ""
+			q.mu.Unlock()
+			if q.log != nil {
+				q.log.Drop()
+			}
+			if q.env.Ended != nil {
+				q.env.Ended(q, why)
+			}
+		case a.wantSpill && !a.spilling:
+			q.openSpillLocked()
+		case q.loadDueLocked():
+			q.loadLocked()
+		default:
+			q.mu.Unlock()
+			return
+		}
+	}
+}
+
+// buryDeadLocked publishes the dead letters and unlocks. Only one goroutine
+// does at a time, so they keep their order; and a queue that is its own target
+// does not nest. Each is settled in the log once its targets have it, so that
+// none is lost if the broker dies between.
+func (q *Queue) buryDeadLocked() {
+	a := &q.after
+	dead := a.dead
+	a.dead = nil
+	a.burying = true
+	q.mu.Unlock()
+	for i := range dead {
+		g := &dead[i]
+		q.env.DeadLetter(q, *g.target, g.reason, g.dead)
+	}
+	q.mu.Lock()
+	a.burying = false
+	if q.state == running && q.log != nil {
+		for i := range dead {
+			if len(dead[i].ids) > 0 {
+				q.log.Settle(dead[i].ids)
+			}
+		}
+	}
+	q.mu.Unlock()
+}
+
+// endSelfLocked ends the queue as if it had been deleted.
+func (q *Queue) endSelfLocked(why string) {
+	q.endLocked()
+	q.after.ended = why
+}
