@@ -32,12 +32,9 @@ func (r *random) ByKey() bool { return false }
 // between nodes (RabbitMQ 4.0). On a single node every queue is local.
 type localRandom struct{ random }
 
-// A typed queue knows its type: classic, quorum or stream.
-type typed interface{ Type() string }
-
 func newLocalRandom(frames.Table) (Router, error) { return &localRandom{}, nil }
 
-// Check takes a queue that does not tell its type for a classic one.
+// Check refuses what is not a classic queue.
 func (r *localRandom) Check(key string, _ frames.Table, q queue.Queue) error {
 	if key != "" {
 		return frames.Errorf(frames.PreconditionFailed, "Non empty binding '%s' key not permitted", key)
@@ -45,8 +42,8 @@ func (r *localRandom) Check(key string, _ frames.Table, q queue.Queue) error {
 	if q == nil {
 		return frames.Errorf(frames.PreconditionFailed, "Destination not found")
 	}
-	if t, ok := q.(typed); ok && t.Type() != "classic" {
-		return frames.Errorf(frames.PreconditionFailed, "Queue type rabbit_%s_queue not valid for this exchange type", t.Type())
+	if q.Type() != queue.Classic {
+		return frames.Errorf(frames.PreconditionFailed, "Queue type rabbit_%s_queue not valid for this exchange type", q.Type())
 	}
 	return nil
 }

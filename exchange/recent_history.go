@@ -74,7 +74,11 @@ func (r *recentHistory) history() []*message.Message {
 // first: those that an exchange of type x-recent-history has kept. It is nil
 // for all other types.
 func (x *Exchange) History() []*message.Message {
-	if r, ok := x.router.(*recentHistory); ok {
+	router := x.router
+	if d, ok := router.(*delayed); ok {
+		router = d.Router
+	}
+	if r, ok := router.(*recentHistory); ok {
 		return r.history()
 	}
 	return nil

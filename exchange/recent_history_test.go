@@ -66,6 +66,14 @@ func TestRecentHistoryNoStore(t *testing.T) {
 	}
 }
 
+func TestDelayedRecentHistory(t *testing.T) {
+	x := newExchange(t, "x-delayed-message", frames.Field{Name: "x-delayed-type", Value: "x-recent-history"})
+	routed(x, keyed("k"))
+	if got := historyKeys(x); !slices.Equal(got, []string{"k"}) {
+		t.Errorf("history %v, want [k]", got)
+	}
+}
+
 func TestOtherTypesHaveNoHistory(t *testing.T) {
 	x := newExchange(t, "fanout")
 	routed(x, keyed("k"))
