@@ -1,0 +1,88 @@
+package amqp
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+// alarms are what stops publishers: too little memory or disk.
+type alarms struct {
+	mu      sync.Mutex    // guards the fields below; held for one change
+	on      []string      // "disk", "memory"
+	cleared chan struct{} // closed when the last one clears; nil while none is on
+}
+
+// SetAlarm raises or clears the alarm of a resource, "memory" or "disk".
+// Connections that publish while one is up are not read any more until the last
+// one clears.
+func (s *Server) SetAlarm(resource string, on bool) {
+	a := &s.alarms
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var rest []string
+	for _, r := range a.on {
+		if r != resource {
+			rest = append(rest, r)
+		}
+	}
+	if on {
+		rest = append(rest, resource)
+	}
+	a.on = rest
+	switch {
+	case len(rest) > 0 && a.cleared == nil:
+		a.cleared = make(chan struct{})
+	case len(rest) == 0 && a.cleared != nil:
+		close(a.cleared)
+		a.cleared = nil
+	}
+}
+
+// up returns a channel that is closed when no alarm is on any more, and the
+// reason for connection.blocked; nil if there is none now.
+func (a *alarms) up() (cleared <-chan struct{}, reason string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cleared == nil {
+		return nil, ""
+	}
+	return a.cleared, "low on " + strings.Join(a.on, " & ")
+}
+
+// waitAlarm stops a connection that has published while an alarm is up. Clients
+// that asked for it are told when that begins and ends (RabbitMQ 4.0).
+func (c *conn) waitAlarm(ctx context.Context) error {
+	cleared, reason := c.srv.alarms.up()
+	if cleared == nil {
+		return nil
+	}
+	if c.caps.blocked {
+		c.out.method(0, &frames.ConnectionBlocked{Reason: reason})
+	}
+	c.beats.pause(true)
+	defer c.beats.pause(false)
+	for cleared != nil {
+		select {
+		case <-cleared:
+		case <-ctx.Done():
+			return nil
+		}
+		cleared, _ = c.srv.alarms.up()
+	}
+	if c.caps.blocked {
+		c.out.method(0, &frames.ConnectionUnblocked{})
+	}
+	return nil
+}
+
+// waitStore stops a connection that has published while the store is behind.
+func (c *conn) waitStore(ctx context.Context) error {
+	err := c.srv.cfg.Store.Wait(ctx)
+	if ctx.Err() != nil {
+		return nil // the next read says why
+	}
+	return err
+}

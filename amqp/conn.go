@@ -1,0 +1,261 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/auth"
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+type connState uint8
+
+const (
+	awaitHeader connState = iota
+	awaitStartOk
+	awaitTuneOk
+	awaitOpen
+	running
+	closing // connection.close sent or received: only the handshake's end is read
+)
+
+// A conn is one client connection. The goroutine of serve is its reader: it
+// alone touches the fields marked so. One other goroutine writes.
+type conn struct {
+	srv  *Server  // immutable
+	sock net.Conn // immutable
+	id   uint64   // immutable
+	name string   // "peer -> host", immutable
+	out  *outbox  // has its own lock
+	log  *zap.Logger
+
+	// Set by the reader before state is running, constant afterwards.
+	frameMax   uint32
+	channelMax uint16
+	heartbeat  time.Duration
+	vhost      *vhost.VHost
+	caps       capabilities
+	user       auth.User
+	grants     *auth.Grants // of the user in the vhost
+
+	state    connState // reader's
+	buf      []byte    // reader's: read buffer, data is buf[r:w]
+	r, w     int
+	spare    int                 // reads in a row that needed little of buf
+	now      int64               // Unix milliseconds at the last read
+	channels map[uint16]*channel // reader's
+	last     *channel            // reader's: the channel of the last frame
+	dirty    []*channel          // reader's: channels with unflushed publishes
+	scratch  []outstanding       // reader's, for settling
+	run      []queue.Delivery    // reader's, for settling
+	props    frames.Properties   // reader's scratch
+	beats    *beats              // heartbeats; nil if off
+
+	received, sent atomic.Uint64 // bytes
+	published      bool          // reader's: published since the last pause
+	counted        bool          // counted in the vhost's and the user's connections
+
+	// info is what others may ask of a running connection; nil before.
+	info atomic.Pointer[connInfo]
+	// forced is why the broker wants the connection closed. The reader is woken
+	// by interrupt, which ends its waits, and by a read deadline.
+	forced    atomic.Pointer[frames.Error]
+	interrupt context.CancelFunc // set before the connection is known to others
+	done      chan struct{}      // closed when the connection has ended
+
+	tasksMu sync.Mutex // guards tasks; a leaf
+	tasks   []func() error
+}
+
+// connInfo is what is known of a connection once it runs.
+type connInfo struct{ user, vhost string }
+
+// capabilities of the client that change what the broker does.
+type capabilities struct{ authFailureClose, cancelNotify, blocked bool }
+
+// minBuffer is the read buffer of a connection at rest, maxBuffer the largest;
+// both in bytes. The largest holds a frame of the usual frame-max and more.
+const (
+	minBuffer = 4 << 10
+	maxBuffer = 256 << 10
+)
+
+func newConn(s *Server, sock net.Conn) *conn {
+	name := sock.RemoteAddr().String() + " -> " + sock.LocalAddr().String()
+	return &conn{
+		srv: s, sock: sock, id: s.nextID.Add(1), name: name,
+		out: newOutbox(), log: s.log.With(zap.String("connection", name)),
+		frameMax: s.cfg.FrameMax, buf: make([]byte, minBuffer),
+		channels: make(map[uint16]*channel), done: make(chan struct{}),
+	}
+}
+
+func (c *conn) vhostName() string {
+	if i := c.info.Load(); i != nil {
+		return i.vhost
+	}
+	return ""
+}
+
+func (c *conn) userName() string {
+	if i := c.info.Load(); i != nil {
+		return i.user
+	}
+	return ""
+}
+
+// Errors that end a connection without a close method.
+var (
+	errSilent = errors.New("protocol error in the handshake")
+	errEnd    = errors.New("connection ended")
+)
+
+// serve runs the connection and returns when both its goroutines have ended.
+//
+// The calling goroutine is the reader. The writer alone writes to the socket;
+// closing the outbox ends it once what is queued has been sent. Cancelling ctx
+// closes the socket, which ends both; cancelling waits ends what the reader
+// waits for besides the socket.
+func (c *conn) serve(ctx, waits context.Context) {
+	stop := context.AfterFunc(ctx, func() { c.sock.Close() })
+	defer stop()
+	var wg sync.WaitGroup
+	wg.Go(c.writeLoop)
+
+	err := c.read(waits)
+	if c.beats != nil {
+		c.beats.stop()
+	}
+	c.release()
+	c.out.close(false)
+	c.finish(err)
+	c.sock.SetWriteDeadline(time.Now().Add(lingerDelay)) // for a client that does not read
+	wg.Wait()
+	c.sock.Close()
+	close(c.done)
+}
+
+// read runs the read loop and turns a panic into the end of this connection.
+func (c *conn) read(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error("a bug of the broker ended the connection", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
+			c.sendClose(0, frames.Unboundf(frames.InternalError, ""))
+			err = errEnd
+		}
+	}()
+	return c.readLoop(ctx)
+}
+
+// finish sees the connection off: what is in the outbox is on its way, and the
+// client gets some time to take it, so that a reset does not overtake a close.
+func (c *conn) finish(err error) {
+	switch {
+	case errors.Is(err, errSilent):
+		c.log.Warn("closing connection", zap.Error(err))
+		c.discard(silentDelay)
+		if tcp, ok := c.sock.(*net.TCPConn); ok {
+			tcp.SetLinger(0)
+		}
+		c.sock.Close()
+	case errors.Is(err, errEnd):
+		c.discard(lingerDelay)
+	default:
+		if c.state == running && !errors.Is(err, io.EOF) {
+			c.log.Warn("connection lost", zap.Error(err), zap.String("user", c.user.Name))
+		}
+		c.sock.Close()
+	}
+}
+
+// silentDelay is how long a client that failed the handshake waits for nothing
+// (RabbitMQ 4.0), so that guessing is slow.
+const silentDelay = 3 * time.Second
+
+// lingerDelay is how long the socket stays open after the last frame for the
+// client to take it and close first.
+const lingerDelay = 3 * time.Second
+
+// closeTimeout is how long a close handshake may take (RabbitMQ 4.0).
+func (c *conn) closeTimeout() time.Duration {
+	if c.heartbeat > 0 {
+		return min(c.heartbeat, 30*time.Second)
+	}
+	return 30 * time.Second
+}
+
+// discard reads and drops what the client still sends, for at most d or until
+// it closes.
+func (c *conn) discard(d time.Duration) {
+	c.sock.SetReadDeadline(time.Now().Add(d))
+	for {
+		n, err := c.sock.Read(c.buf)
+		if err != nil || n == 0 {
+			return
+		}
+	}
+}
+
+// release gives back all that the connection holds: consumers, unacknowledged
+// messages, exclusive queues.
+func (c *conn) release() {
+	for _, ch := range c.channels {
+		ch.release()
+	}
+	clear(c.channels)
+	c.dirty = nil
+	if c.vhost != nil {
+		c.vhost.ReleaseOwner(c)
+	}
+	if c.counted {
+		c.counted = false
+		c.vhost.ConnectionClosed()
+		c.srv.users.connectionClosed(c.user.Name)
+	}
+}
+
+// fail closes the connection after an error in a method, or in none if id is 0.
+// The read loop goes on, for the client's close-ok.
+func (c *conn) fail(id frames.MethodID, err error) error {
+	e, ok := errors.AsType[*frames.Error](err)
+	if !ok {
+		c.log.Error("method failed", zap.Uint16("class", id.Class()), zap.Uint16("method", id.Method()), zap.Error(err))
+		e = frames.Errorf(frames.InternalError, "")
+	}
+	c.log.Warn("closing connection", zap.String("reason", e.ReplyText()), zap.String("user", c.user.Name))
+	for _, ch := range c.channels {
+		ch.release()
+	}
+	clear(c.channels)
+	c.dirty, c.last = nil, nil
+	c.sendClose(id, e)
+	c.state = closing
+	c.sock.SetReadDeadline(time.Now().Add(c.closeTimeout()))
+	return nil
+}
+
+func (c *conn) sendClose(id frames.MethodID, e *frames.Error) {
+	if e.Unbound {
+		id = 0
+	}
+	c.out.method(0, &frames.ConnectionClose{ReplyCode: uint16(e.Code), ReplyText: e.ReplyText(), ClassID: id.Class(), MethodID: id.Method()})
+}
+
+// force makes the reader close the connection with an error of the broker's.
+// It may be called from any goroutine.
+func (c *conn) force(e *frames.Error) {
+	if c.forced.CompareAndSwap(nil, e) {
+		c.interrupt()
+		c.sock.SetReadDeadline(time.Unix(1, 0))
+	}
+}

@@ -1,0 +1,202 @@
+package amqp
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"strings"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// A consumer is one basic.consume, or the taker of one basic.get (then sub is
+// nil). It is the queue.Consumer of its subscription.
+type consumer struct {
+	ch    *channel            // immutable
+	queue queue.Queue         // immutable
+	sub   *queue.Subscription // immutable
+
+	// Guarded by the outbox's lock.
+	okDue bool // consume-ok is to be sent before the first delivery
+	gone  bool // ended by the queue; the tag is free
+}
+
+var _ queue.Consumer = (*consumer)(nil)
+
+// Deliver implements queue.Consumer.
+func (c *consumer) Deliver(batch []queue.Delivery) int { return c.ch.conn.out.deliver(c, batch) }
+
+// readyLocked sends consume-ok if that is still due: it precedes the first
+// delivery. The outbox's lock must be held.
+func (c *consumer) readyLocked() {
+	if c.okDue {
+		c.okDue = false
+		c.ch.conn.out.methodLocked(c.ch.id, &frames.BasicConsumeOk{ConsumerTag: c.sub.Tag})
+	}
+}
+
+// Cancelled implements queue.Consumer: the client is told if it said that it
+// understands that (RabbitMQ 4.0).
+func (c *consumer) Cancelled(s *queue.Subscription) {
+	out := c.ch.conn.out
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	c.gone = true
+	if c.ch.conn.caps.cancelNotify && !c.ch.closed {
+		c.readyLocked()
+		out.methodLocked(c.ch.id, &frames.BasicCancel{ConsumerTag: s.Tag, NoWait: true})
+	}
+}
+
+// Activated implements queue.Consumer; AMQP 0-9-1 clients are not told.
+func (c *consumer) Activated(*queue.Subscription, bool) {}
+
+func (c *consumer) isGone() bool {
+	c.ch.conn.out.mu.Lock()
+	defer c.ch.conn.out.mu.Unlock()
+	return c.gone
+}
+
+// basicQos handles basic.qos. RabbitMQ 4.0: without global it is the limit of
+// each consumer started from now on, and the channel-wide one ends; with global
+// it is one limit for all consumers of the channel, at once.
+func (ch *channel) basicQos(m *frames.BasicQos) error {
+	if m.PrefetchSize != 0 {
+		return frames.Errorf(frames.NotImplemented, "prefetch_size!=0 (%d)", m.PrefetchSize)
+	}
+	if m.Global {
+		ch.window.SetLimit(int(m.PrefetchCount))
+	} else {
+		ch.prefetch = int(m.PrefetchCount)
+		ch.window.SetLimit(0)
+	}
+	ch.resumeConsumers()
+	ch.reply(&frames.BasicQosOk{})
+	return nil
+}
+
+// basicConsume handles basic.consume (ref §1.8.3.3).
+func (ch *channel) basicConsume(m *frames.BasicConsume) error {
+	if m.Queue == replyToName {
+		return ch.consumeReplies(m)
+	}
+	name, err := ch.queueName(m.Queue)
+	if err != nil {
+		return err
+	}
+	if err := ch.MayQueue(vhost.Read, name); err != nil {
+		return err
+	}
+	q, err := ch.conn.vhost.Queue(ch, name)
+	if err != nil {
+		return err
+	}
+	tag, err := ch.newTag(m.ConsumerTag)
+	if err != nil {
+		return err
+	}
+	priority, err := queue.ParseConsumerArguments(m.Arguments, ch.conn.vhost.Name(), name, q.Type())
+	if err != nil {
+		return err
+	}
+	c := &consumer{ch: ch, queue: q, okDue: !m.NoWait}
+	c.sub = &queue.Subscription{Consumer: c, Tag: tag, Arguments: m.Arguments, NoAck: m.NoAck, Exclusive: m.Exclusive,
+		Priority: priority, Prefetch: ch.prefetch, Window: &ch.window}
+	if err := q.Subscribe(c.sub); err != nil {
+		return err
+	}
+	ch.consumers[tag] = c
+	if !m.NoAck {
+		ch.watchAcks(q)
+	}
+	ch.conn.out.mu.Lock()
+	c.readyLocked()
+	ch.conn.out.mu.Unlock()
+	return nil
+}
+
+// newTag checks a consumer tag, or makes one.
+func (ch *channel) newTag(tag string) (string, error) {
+	if limit := ch.conn.srv.cfg.MaxConsumers; limit > 0 && len(ch.consumers) >= limit {
+		return "", frames.Errorf(frames.NotAllowed, "reached maximum (%d) of consumers per channel", limit)
+	}
+	if tag == "" {
+		return "amq.ctag-" + randomName(), nil
+	}
+	if old := ch.consumers[tag]; old != nil && !old.isGone() || ch.replyTo != nil && ch.replyTo.tag == tag {
+		return "", frames.Errorf(frames.NotAllowed, "attempt to reuse consumer tag '%s'", tag)
+	}
+	return tag, nil
+}
+
+// randomName is 22 characters of URL-safe base64, as RabbitMQ makes them.
+func randomName() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// basicCancel handles basic.cancel; an unknown tag is cancelled already.
+func (ch *channel) basicCancel(m *frames.BasicCancel) error {
+	if c := ch.consumers[m.ConsumerTag]; c != nil {
+		c.queue.Cancel(c.sub)
+		delete(ch.consumers, m.ConsumerTag)
+	} else if ch.replyTo != nil && ch.replyTo.tag == m.ConsumerTag {
+		ch.dropReplyTo()
+	}
+	ch.replyUnless(m.NoWait, &frames.BasicCancelOk{ConsumerTag: m.ConsumerTag})
+	return nil
+}
+
+// basicGet handles basic.get (ref §1.8.3.10).
+func (ch *channel) basicGet(m *frames.BasicGet) error {
+	name, err := ch.queueName(m.Queue)
+	if err != nil {
+		return err
+	}
+	if err := ch.MayQueue(vhost.Read, name); err != nil {
+		return err
+	}
+	q, err := ch.conn.vhost.Queue(ch, name)
+	if err != nil {
+		return err
+	}
+	d, left, ok, err := q.Get(m.NoAck)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		ch.reply(&frames.BasicGetEmpty{})
+		return nil
+	}
+	if !m.NoAck {
+		ch.window.Force(1)
+		ch.watchAcks(q)
+	}
+	ch.conn.out.get(ch, d, q, m.NoAck, left)
+	return nil
+}
+
+// basicRecover handles basic.recover and basic.recover-async. Only requeueing
+// is offered (RabbitMQ 4.0).
+func (ch *channel) basicRecover(requeue, answer bool) error {
+	if !requeue {
+		return frames.Errorf(frames.NotImplemented, "requeue=false")
+	}
+	list, _ := ch.takeTags(0, true)
+	if answer {
+		ch.reply(&frames.BasicRecoverOk{})
+	}
+	ch.settle(list, queue.Requeued)
+	return nil
+}
+
+const (
+	replyToName   = "amq.rabbitmq.reply-to"
+	replyToPrefix = replyToName + "."
+)
+
+func isReplyTo(name string) bool {
+	return name == replyToName || strings.HasPrefix(name, replyToPrefix)
+}

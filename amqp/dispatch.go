@@ -1,0 +1,85 @@
+package amqp
+
+import "github.com/leveretmq/leveret/frames"
+
+// dispatch calls the handler of a method that is not on the hot path.
+func (ch *channel) dispatch(m frames.Method) error {
+	switch m := m.(type) {
+	case *frames.ChannelOpen:
+		return frames.Errorf(frames.ChannelError, "second 'channel.open' seen")
+	case *frames.ChannelFlow:
+		return ch.channelFlow(m)
+	case *frames.ChannelClose:
+		return ch.channelClose()
+	case *frames.AccessRequest:
+		ch.reply(&frames.AccessRequestOk{Ticket: 1})
+		return nil
+
+	case *frames.ExchangeDeclare:
+		return ch.exchangeDeclare(m)
+	case *frames.ExchangeDelete:
+		return ch.exchangeDelete(m)
+	case *frames.ExchangeBind:
+		return ch.exchangeBind(m)
+	case *frames.ExchangeUnbind:
+		return ch.exchangeUnbind(m)
+
+	case *frames.QueueDeclare:
+		return ch.queueDeclare(m)
+	case *frames.QueueBind:
+		return ch.queueBind(m)
+	case *frames.QueueUnbind:
+		return ch.queueUnbind(m)
+	case *frames.QueuePurge:
+		return ch.queuePurge(m)
+	case *frames.QueueDelete:
+		return ch.queueDelete(m)
+
+	case *frames.BasicQos:
+		return ch.basicQos(m)
+	case *frames.BasicConsume:
+		return ch.basicConsume(m)
+	case *frames.BasicCancel:
+		return ch.basicCancel(m)
+	case *frames.BasicCancelOk:
+		return nil // RabbitMQ 4.0 closes with 503; some clients send it, and it harms nobody
+	case *frames.BasicGet:
+		return ch.basicGet(m)
+	case *frames.BasicNack:
+		return ch.basicNack(m)
+	case *frames.BasicReject:
+		return ch.basicReject(m)
+	case *frames.BasicRecover:
+		return ch.basicRecover(m.Requeue, true)
+	case *frames.BasicRecoverAsync:
+		return ch.basicRecover(m.Requeue, false)
+
+	case *frames.ConfirmSelect:
+		return ch.confirmSelect(m)
+	case *frames.TxSelect:
+		return ch.txSelect()
+	case *frames.TxCommit:
+		return ch.txCommit()
+	case *frames.TxRollback:
+		return ch.txRollback()
+	}
+	return frames.Errorf(frames.CommandInvalid, "unimplemented method")
+}
+
+// channelFlow handles channel.flow. Only the state that is always there can be
+// asked for (RabbitMQ 4.0).
+func (ch *channel) channelFlow(m *frames.ChannelFlow) error {
+	if !m.Active {
+		return frames.Errorf(frames.NotImplemented, "active=false")
+	}
+	ch.reply(&frames.ChannelFlowOk{Active: true})
+	return nil
+}
+
+// channelClose handles channel.close: the number is free once close-ok is sent.
+func (ch *channel) channelClose() error {
+	ch.release()
+	ch.reply(&frames.ChannelCloseOk{})
+	ch.forget()
+	return nil
+}

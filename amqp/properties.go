@@ -1,0 +1,157 @@
+package amqp
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// special acts on the properties that the broker looks into: reply-to,
+// expiration, CC and BCC, user-id, in RabbitMQ's order of checks.
+func (ch *channel) special(m *message.Message, p *frames.Properties) error {
+	if p.Has(frames.FlagReplyTo) && string(p.ReplyTo) == replyToName {
+		if err := ch.rewriteReplyTo(m, p); err != nil {
+			return err
+		}
+	}
+	if p.Has(frames.FlagExpiration) {
+		ttl, err := parseExpiration(string(p.Expiration))
+		if err != nil {
+			return err
+		}
+		m.TTL = ttl
+	}
+	if p.Has(frames.FlagHeaders) {
+		if err := ch.copies(m, p); err != nil {
+			return err
+		}
+	}
+	if p.Has(frames.FlagUserID) && string(p.UserID) != ch.conn.user.Name && !ch.conn.user.Has("impersonator") {
+		return frames.Errorf(frames.PreconditionFailed, "user_id property set to '%s' but authenticated user was '%s'",
+			p.UserID, ch.conn.user.Name)
+	}
+	return nil
+}
+
+// maxTTL is the longest TTL, in milliseconds: ten years (RabbitMQ 4.0).
+const maxTTL = 315360000000
+
+// parseExpiration reads the expiration property as Erlang's
+// string:to_integer does, with its complaints.
+func parseExpiration(s string) (int64, error) {
+	digits := strings.TrimLeft(s, "+-")
+	if len(s)-len(digits) > 1 {
+		digits = s // two signs are no integer
+	}
+	n := 0
+	for n < len(digits) && '0' <= digits[n] && digits[n] <= '9' {
+		n++
+	}
+	if n == 0 {
+		return 0, expirationError(s, "no_integer")
+	}
+	if rest := digits[n:]; rest != "" {
+		return 0, expirationError(s, "{leftover_string,"+strconv.Quote(rest)+"}")
+	}
+	ttl, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case err == nil && ttl < 0, err != nil && s[0] == '-':
+		return 0, expirationError(s, "{value_negative,"+strings.TrimPrefix(s, "+")+"}")
+	case err != nil || ttl > maxTTL:
+		return 0, expirationError(s, "{value_too_large,"+strings.TrimPrefix(s, "+")+"}")
+	}
+	return ttl, nil
+}
+
+func expirationError(s, why string) error {
+	return frames.Errorf(frames.PreconditionFailed, "invalid expiration '%s': %s", s, why)
+}
+
+// copies takes the additional routing keys of the CC and BCC headers. BCC is
+// removed from the headers, which are written anew for that.
+func (ch *channel) copies(m *message.Message, p *frames.Properties) error {
+	cc, err := routingKeys(p.Headers, "CC")
+	if err != nil {
+		return err
+	}
+	bcc, err := routingKeys(p.Headers, "BCC")
+	if err != nil {
+		return err
+	}
+	if frames.HasDuplicates(p.Headers) { // RabbitMQ 4.0 keeps the first of each name
+		if err := rewriteHeaders(m, p, frames.Table.Unique); err != nil {
+			return err
+		}
+	}
+	if cc == nil && bcc == nil {
+		return nil
+	}
+	if m.More == nil {
+		m.More = &message.More{}
+	}
+	m.More.CC, m.More.BCC = cc, bcc
+	if err := ch.mayPublishCopies(m); err != nil {
+		return err
+	}
+	if bcc == nil {
+		return nil
+	}
+	if m.More.Returned == nil {
+		m.More.Returned = m.Header
+	}
+	return rewriteHeaders(m, p, func(t frames.Table) frames.Table { return t.Without("BCC").Sorted() })
+}
+
+// rewriteHeaders gives the message another header table.
+func rewriteHeaders(m *message.Message, p *frames.Properties, edit func(frames.Table) frames.Table) error {
+	t, err := p.Table()
+	if err != nil {
+		return err
+	}
+	p.SetTable(edit(t))
+	m.Header = p.Append(nil)
+	return nil
+}
+
+// mayPublishCopies checks topic permissions for each additional key.
+func (ch *channel) mayPublishCopies(m *message.Message) error {
+	x := ch.cur.route.X
+	if x == nil || x.Type != "topic" {
+		return nil
+	}
+	for _, keys := range [...][]string{m.More.CC, m.More.BCC} {
+		for _, key := range keys {
+			if err := ch.MayTopic(vhost.Write, x.Name, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// routingKeys reads a header that is an array of keys; what is not a longstr in
+// it is ignored (RabbitMQ 4.0).
+func routingKeys(headers []byte, name string) ([]string, error) {
+	tag, value, ok := frames.FindField(headers, name)
+	if !ok {
+		return nil, nil
+	}
+	v, err := frames.DecodeField(tag, value)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, frames.Errorf(frames.PreconditionFailed, "invalid message: {unacceptable_type_in_header,%q,%s}", name, frames.TypeName(v))
+	}
+	keys := []string{}
+	for _, k := range list {
+		if s, ok := k.(string); ok {
+			keys = append(keys, s)
+		}
+	}
+	return keys, nil
+}

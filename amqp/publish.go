@@ -1,0 +1,209 @@
+package amqp
+
+import (
+	"strings"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// upfrontBody is the largest body that gets its memory when its header
+// arrives, in bytes; larger ones grow as they come, so that headers alone do
+// not cost memory.
+const upfrontBody = 128 << 10
+
+// A publishing is a basic.publish whose content is arriving.
+type publishing struct {
+	route     *vhost.Route
+	routeErr  error // why there is no route: said once the content is there
+	exchange  string
+	msg       *message.Message
+	body      []byte // received so far; cap is what has been set aside
+	size      uint64 // of the whole body, in bytes
+	mandatory bool
+	oversize  bool // larger than allowed: read and dropped
+}
+
+// publish handles basic.publish (ref §1.8.3.3): it finds the route while the
+// names are at hand. The checks wait for the content (RabbitMQ 4.0).
+func (ch *channel) publish(args []byte) error {
+	var m frames.Publish
+	if err := m.Parse(args); err != nil {
+		return err
+	}
+	if m.Immediate {
+		return frames.Errorf(frames.NotImplemented, "immediate=true")
+	}
+	ch.cur = publishing{mandatory: m.Mandatory}
+	if ch.cur.route, ch.cur.routeErr = ch.pub.Route(m.Exchange, m.RoutingKey); ch.cur.routeErr != nil {
+		ch.cur.exchange = string(m.Exchange)
+	}
+	ch.expect = expectHeader
+	return nil
+}
+
+// headerFrame handles the content header of a publish.
+func (ch *channel) headerFrame(f frames.Frame) error {
+	class, weight, size, props, ok := frames.ParseContentHeader(f.Payload)
+	switch {
+	case f.Type != frames.HeaderFrame || weight != 0:
+		return ch.unexpected("expected content header for class 60, got non content header frame instead")
+	case !ok:
+		return ch.conn.fail(0, frames.Unboundf(frames.SyntaxError, "malformed content header"))
+	case class != frames.ClassBasic:
+		return ch.conn.fail(frames.BasicPublishID, frames.Errorf(frames.UnexpectedFrame,
+			"expected content header for class 60, got one for class %d instead", class))
+	}
+	cur := &ch.cur
+	cur.size = size
+	switch limit := uint64(ch.conn.srv.cfg.MaxMessageSize); {
+	case size > limit:
+		// Refused now, before the body takes memory: what follows on the closed
+		// channel is dropped.
+		return ch.failPublish(sizeError(size, limit))
+	case size <= upfrontBody:
+		cur.msg = message.New(len(props), int(size))
+		cur.body = cur.msg.Body[:0]
+	default:
+		cur.msg = message.New(len(props), 0)
+		cur.body = make([]byte, 0, upfrontBody)
+	}
+	copy(cur.msg.Header, props)
+	ch.expect = expectBody
+	if size == 0 {
+		return ch.contentDone()
+	}
+	return nil
+}
+
+// hardMaxMessageSize is RabbitMQ's own upper bound of max_message_size, in bytes.
+const hardMaxMessageSize = 512 << 20
+
+func sizeError(size, limit uint64) error {
+	configured := "configured "
+	if limit >= hardMaxMessageSize {
+		configured = ""
+	}
+	return frames.Errorf(frames.PreconditionFailed, "message size %d is larger than %smax size %d", size, configured, limit)
+}
+
+func (ch *channel) unexpected(text string) error {
+	return ch.conn.fail(frames.BasicPublishID, frames.Errorf(frames.UnexpectedFrame, "%s", text))
+}
+
+// bodyFrame handles a body frame of a publish.
+func (ch *channel) bodyFrame(f frames.Frame) error {
+	if f.Type != frames.BodyFrame {
+		return ch.unexpected("expected content body, got non content body frame instead")
+	}
+	cur := &ch.cur
+	total := uint64(len(cur.body) + len(f.Payload))
+	if total > cur.size {
+		return ch.unexpected("the content body is longer than its header announced")
+	}
+	if total > uint64(cap(cur.body)) {
+		grown := make([]byte, len(cur.body), min(cur.size, max(total, 2*uint64(cap(cur.body)))))
+		copy(grown, cur.body)
+		cur.body = grown
+	}
+	cur.body = append(cur.body, f.Payload...)
+	if total < cur.size {
+		return nil
+	}
+	cur.msg.Body = cur.body
+	return ch.contentDone()
+}
+
+// contentDone handles a publish whose content is complete.
+func (ch *channel) contentDone() error {
+	ch.expect = expectMethod
+	err := ch.publishDone()
+	ch.cur = publishing{}
+	if err != nil {
+		return ch.failPublish(err)
+	}
+	return nil
+}
+
+func (ch *channel) failPublish(err error) error { return ch.fail(frames.BasicPublishID, err) }
+
+// special are the properties that need more than a look at a number.
+const special = frames.FlagHeaders | frames.FlagReplyTo | frames.FlagExpiration | frames.FlagUserID
+
+// publishDone checks a message and puts it into the batch.
+func (ch *channel) publishDone() error {
+	c, cur := ch.conn, &ch.cur
+	m := cur.msg
+	if err := ch.mayPublish(cur); err != nil {
+		return err
+	}
+	p := &c.props
+	if err := p.Parse(m.Header); err != nil {
+		return err
+	}
+	m.Exchange, m.RoutingKey = cur.route.Exchange, cur.route.Key
+	m.Time = c.now
+	m.Persistent = p.DeliveryMode == 2
+	m.Priority = p.Priority
+	m.Mandatory = cur.mandatory
+	if p.Flags&special != 0 {
+		if err := ch.special(m, p); err != nil {
+			return err
+		}
+	}
+	if cur.route.X == nil && strings.HasPrefix(m.RoutingKey, replyToPrefix) {
+		c.srv.replies.send(m)
+	}
+	ch.add(cur.route, m)
+	return nil
+}
+
+// add routes the message and counts it among the publishes to be confirmed.
+func (ch *channel) add(rt *vhost.Route, m *message.Message) {
+	if ch.acks != nil {
+		ch.acks.published++
+		if ch.batch == nil {
+			ch.batch = message.NewReceipt(ch.acks, ch.acks.published, ch.acks.published)
+			ch.batch.Hold(1)
+		}
+		if !ch.pub.Add(rt, m, ch.batch, ch.acks.published) && m.Mandatory {
+			ch.conn.out.returned(ch.id, m)
+		}
+	} else if ch.tx != nil {
+		ch.tx.add(ch, rt, m)
+	} else if !ch.pub.Add(rt, m, nil, 0) && m.Mandatory {
+		ch.conn.out.returned(ch.id, m)
+	}
+	if !ch.dirty {
+		ch.dirty = true
+		ch.conn.dirty = append(ch.conn.dirty, ch)
+	}
+	ch.conn.published = true
+}
+
+// mayPublish checks permission, existence and internal, in this order.
+func (ch *channel) mayPublish(cur *publishing) error {
+	if cur.routeErr != nil {
+		if err := ch.MayExchange(vhost.Write, cur.exchange); err != nil {
+			return err
+		}
+		return cur.routeErr
+	}
+	rt := cur.route
+	if gen := ch.conn.grants.Generation(); rt.Checked != gen+1 { // a route that was never checked has 0
+		if err := ch.MayExchange(vhost.Write, rt.Exchange); err != nil {
+			return err
+		}
+		if rt.X != nil && rt.X.Internal {
+			return frames.Errorf(frames.AccessRefused, "cannot publish to internal exchange '%s' in vhost '%s'", rt.Exchange, ch.conn.vhost.Name())
+		}
+		if rt.X != nil && rt.X.Type == "topic" {
+			if err := ch.MayTopic(vhost.Write, rt.Exchange, rt.Key); err != nil {
+				return err
+			}
+		}
+		rt.Checked = gen + 1
+	}
+	return nil
+}

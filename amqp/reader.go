@@ -1,0 +1,247 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+// readLoop reads the socket and handles all frames of each read as one batch.
+// It returns why the connection ended.
+func (c *conn) readLoop(ctx context.Context) error {
+	c.sock.SetReadDeadline(time.Now().Add(c.srv.cfg.HandshakeTimeout))
+	if err := c.readHeader(); err != nil {
+		return err
+	}
+	for {
+		n, err := c.sock.Read(c.buf[c.w:])
+		if err != nil {
+			if err = c.readFailed(err); err != nil {
+				return err
+			}
+			continue
+		}
+		c.w += n
+		c.received.Add(uint64(n))
+		c.now = time.Now().UnixMilli()
+		if err := c.frames(); err != nil {
+			return err
+		}
+		c.makeRoom(n)
+		if err := c.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// readFailed says whether a failed read ends the connection: not if the broker
+// only woke the reader.
+func (c *conn) readFailed(err error) error {
+	switch {
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		if c.state == closing {
+			return errEnd
+		}
+		return err
+	case c.state != running:
+		if e := c.forced.Load(); e != nil && c.state == awaitOpen {
+			return c.fail(0, e)
+		}
+		return errEnd // a handshake or a close that took too long
+	}
+	if e := c.forced.Load(); e != nil {
+		return c.fail(0, e)
+	}
+	return c.runTasks()
+}
+
+// frames handles all whole frames in the buffer and then hands the publishes
+// among them to their queues.
+func (c *conn) frames() error {
+	for {
+		f, n, err := frames.Parse(c.buf[c.r:c.w], c.frameMax)
+		if err != nil {
+			return c.badFrame(err)
+		}
+		if n == 0 {
+			break
+		}
+		c.r += n
+		if err := c.frame(f); err != nil {
+			return err
+		}
+	}
+	return c.flush()
+}
+
+// badFrame ends the connection after bytes that are no frame: nothing that
+// follows them can be read.
+func (c *conn) badFrame(err error) error {
+	c.r, c.w = 0, 0
+	switch {
+	case c.state == closing:
+		return errEnd
+	case c.state < awaitOpen:
+		return errSilent
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	c.fail(0, err)
+	return errEnd
+}
+
+// frame handles one frame.
+func (c *conn) frame(f frames.Frame) error {
+	if c.state == running && f.Channel != 0 {
+		ch := c.last
+		if ch == nil || ch.id != f.Channel {
+			if ch = c.channels[f.Channel]; ch == nil {
+				return c.unopened(f)
+			}
+			c.last = ch
+		}
+		return ch.frame(f)
+	}
+	if c.state == closing {
+		return c.frameClosing(f)
+	}
+	return c.frameZero(f)
+}
+
+// frameClosing handles what comes after a close was sent or received: only the
+// end of the handshake matters.
+func (c *conn) frameClosing(f frames.Frame) error {
+	if f.Type != frames.MethodFrame || f.Channel != 0 {
+		return nil
+	}
+	switch id, _, _ := frames.SplitMethod(f.Payload); id {
+	case frames.ConnectionCloseOkID:
+		return errEnd
+	case frames.ConnectionCloseID:
+		c.out.method(0, &frames.ConnectionCloseOk{})
+	}
+	return nil
+}
+
+// unopened handles a frame for a channel that is not open.
+func (c *conn) unopened(f frames.Frame) error {
+	if f.Type == frames.HeartbeatFrame {
+		return c.fail(0, unexpectedFrame(f))
+	}
+	id, args, ok := frames.SplitMethod(f.Payload)
+	if f.Type != frames.MethodFrame || !ok {
+		return c.fail(0, frames.Unboundf(frames.UnexpectedFrame, "expected method frame, got non method frame instead"))
+	}
+	if id != frames.ChannelOpenID {
+		return c.fail(id, frames.Errorf(frames.ChannelError, "expected 'channel.open'"))
+	}
+	if _, err := frames.DecodeMethod(id, args); err != nil {
+		return c.fail(id, err)
+	}
+	return c.openChannel(f.Channel)
+}
+
+func unexpectedFrame(f frames.Frame) error {
+	return frames.Unboundf(frames.UnexpectedFrame, "%s", frames.Octets(f.Type, f.Payload))
+}
+
+// flush hands the publishes of the batch to their queues.
+func (c *conn) flush() error {
+	for _, ch := range c.dirty {
+		ch.flush()
+	}
+	c.dirty = c.dirty[:0]
+	return nil
+}
+
+// makeRoom moves what is left in the buffer to its front and fits the buffer to
+// what the client sends: n bytes came with the last read.
+func (c *conn) makeRoom(n int) {
+	left := c.w - c.r
+	if left == 0 {
+		c.r, c.w = 0, 0
+	}
+	switch {
+	case c.w == len(c.buf) && left < len(c.buf) || left == len(c.buf):
+		c.resize(min(max(2*len(c.buf), minBuffer), max(maxBuffer, int(c.frameMax)+frames.Overhead)))
+	case n > len(c.buf)/8 || left > 0:
+		c.spare = 0
+		if len(c.buf)-c.w < len(c.buf)/2 {
+			c.resize(len(c.buf))
+		}
+	case len(c.buf) > minBuffer:
+		if c.spare++; c.spare > 64 {
+			c.spare = 0
+			c.resize(len(c.buf) / 2)
+		}
+	}
+}
+
+// resize moves the unread bytes to the front of a buffer of this size.
+func (c *conn) resize(size int) {
+	left := c.w - c.r
+	if size != len(c.buf) {
+		b := make([]byte, size)
+		copy(b, c.buf[c.r:c.w])
+		c.buf = b
+	} else {
+		copy(c.buf, c.buf[c.r:c.w])
+	}
+	c.r, c.w = 0, left
+}
+
+// pause keeps the reader from reading while it must not take more: while the
+// store is behind, while an alarm is up (publishers only), or while the client
+// does not read what it is sent.
+func (c *conn) pause(ctx context.Context) error {
+	if c.published {
+		c.published = false
+		if err := c.waitStore(ctx); err != nil {
+			return err
+		}
+		if err := c.waitAlarm(ctx); err != nil {
+			return err
+		}
+	}
+	for {
+		room := c.out.full()
+		if room == nil {
+			return nil
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// readHeader reads the protocol header and answers with connection.start.
+func (c *conn) readHeader() error {
+	var h [8]byte
+	if _, err := io.ReadFull(c.sock, h[:]); err != nil {
+		return err // a health check that sends nothing is no error
+	}
+	switch {
+	case string(h[:]) == frames.ProtocolHeader, h == [8]byte{'A', 'M', 'Q', 'P', 1, 1, 0, 9}:
+	default:
+		c.refuseHeader(h)
+		return errEnd
+	}
+	c.state = awaitStartOk
+	c.out.raw(c.srv.start)
+	return nil
+}
+
+// refuseHeader answers a header that is not ours with the one that is, and says
+// in the log what the client probably was.
+func (c *conn) refuseHeader(h [8]byte) {
+	c.log.Warn("closing connection", headerHint(h))
+	c.out.raw([]byte(frames.ProtocolHeader))
+	c.state = closing
+}

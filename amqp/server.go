@@ -1,0 +1,240 @@
+// Package amqp is the AMQP 0-9-1 front door: listeners, the handshake,
+// connections, channels, method handlers, deliveries, confirms and
+// transactions. It holds all protocol state, and only that.
+package amqp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/auth"
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// A Config is what a Server needs. Zero values of the limits are RabbitMQ's
+// defaults.
+type Config struct {
+	Log    *zap.Logger
+	VHosts *vhost.Set
+	Auth   *auth.Authority
+	Store  persistence.Store
+
+	// Product, Version, Platform and ClusterName are shown in connection.start.
+	// Clients read product and version and change their behaviour.
+	Product, Version, Platform, ClusterName string
+	// Node is the name in error texts and traces.
+	Node string
+
+	ChannelMax       uint16        // offered in tune; 0 is 2047
+	FrameMax         uint32        // offered in tune, in bytes; 0 is 131072
+	Heartbeat        time.Duration // offered in tune; 0 is 60 s
+	HandshakeTimeout time.Duration // from accept to connection.open-ok; 0 is 10 s
+	MaxMessageSize   int           // largest body, in bytes; 0 is 16 MiB
+	ConsumerTimeout  time.Duration // how long a delivery may stay unacknowledged; 0 is 30 min
+	MaxConsumers     int           // per channel; 0 is no limit
+}
+
+func (c Config) withDefaults() Config {
+	if c.ChannelMax == 0 {
+		c.ChannelMax = 2047
+	}
+	if c.FrameMax == 0 {
+		c.FrameMax = 131072
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = 60 * time.Second
+	}
+	if c.HandshakeTimeout == 0 {
+		c.HandshakeTimeout = 10 * time.Second
+	}
+	if c.MaxMessageSize == 0 {
+		c.MaxMessageSize = 16 << 20
+	}
+	if c.ConsumerTimeout == 0 {
+		c.ConsumerTimeout = 30 * time.Minute
+	}
+	if c.Product == "" {
+		c.Product = "Leveret"
+	}
+	if c.Platform == "" {
+		c.Platform = runtime.Version()
+	}
+	if c.ClusterName == "" {
+		c.ClusterName = c.Node
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	return c
+}
+
+// A Server accepts and serves AMQP 0-9-1 connections.
+type Server struct {
+	cfg Config // immutable
+	log *zap.Logger
+
+	start   []byte  // the connection.start frame, the same for all; immutable
+	replies replies // direct reply-to consumers
+	alarms  alarms  // memory and disk
+	users   userCounts
+	wg      sync.WaitGroup
+	stopped atomic.Bool
+	nextID  atomic.Uint64
+
+	// mu guards the fields below. It is held for one map access.
+	mu        sync.Mutex
+	listeners map[net.Listener]struct{}
+	conns     map[*conn]struct{}
+}
+
+// NewServer returns a server that serves nothing yet.
+func NewServer(cfg Config) *Server {
+	s := &Server{
+		cfg:       cfg.withDefaults(),
+		listeners: make(map[net.Listener]struct{}),
+		conns:     make(map[*conn]struct{}),
+	}
+	s.log = s.cfg.Log
+	s.start = s.startFrame()
+	s.replies.init()
+	s.users = userCounts{auth: s.cfg.Auth, counts: make(map[string]*userCount)}
+	return s
+}
+
+// Serve accepts connections on l until Shutdown, or until l fails. It closes l.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if !s.addListener(l) {
+		return l.Close()
+	}
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	for {
+		sock, err := l.Accept()
+		if err != nil {
+			if s.stopped.Load() || ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
+				continue
+			}
+			if temporary(err) { // out of file descriptors: others will be closed
+				s.log.Error("accept failed; trying again", zap.Error(err))
+				waitOr(ctx, 100*time.Millisecond)
+				continue
+			}
+			return err
+		}
+		s.wg.Go(func() { s.serveConn(ctx, sock) })
+	}
+}
+
+func waitOr(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+func (s *Server) addListener(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped.Load() {
+		return false
+	}
+	s.listeners[l] = struct{}{}
+	return true
+}
+
+// serveConn runs one connection to its end.
+func (s *Server) serveConn(ctx context.Context, sock net.Conn) {
+	if tcp, ok := sock.(*net.TCPConn); ok {
+		tcp.SetNoDelay(true) // Go's default, stated because a single confirm must not wait
+	}
+	c := newConn(s, sock)
+	waits, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.interrupt = cancel
+	s.mu.Lock()
+	if s.stopped.Load() {
+		s.mu.Unlock()
+		sock.Close()
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	c.serve(ctx, waits)
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+}
+
+// connections is a snapshot of the open connections.
+func (s *Server) connections() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		list = append(list, c)
+	}
+	return list
+}
+
+// Shutdown stops accepting, tells every client that the broker stops (320) and
+// waits until the connections have ended. When ctx ends first it cuts them off.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopped.Store(true)
+	s.mu.Lock()
+	for l := range s.listeners {
+		l.Close()
+	}
+	s.mu.Unlock()
+	s.closeWhere(func(*conn) bool { return true },
+		frames.Unboundf(frames.ConnectionForced, "broker forced connection closure with reason 'shutdown'"))
+	done := make(chan struct{})
+	go func() { // ends when the last connection has, which ctx sees to
+		s.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, c := range s.connections() {
+		c.sock.Close()
+	}
+	<-done
+	return ctx.Err()
+}
+
+// closeWhere closes the connections that match, with an error of the broker's.
+func (s *Server) closeWhere(match func(*conn) bool, e *frames.Error) {
+	for _, c := range s.connections() {
+		if match(c) {
+			c.force(e)
+		}
+	}
+}
+
+// CloseVHost closes the connections to a vhost that was deleted.
+func (s *Server) CloseVHost(name string) {
+	s.closeWhere(func(c *conn) bool { return c.vhostName() == name },
+		frames.Unboundf(frames.ConnectionForced, "vhost '%s' is deleted", name))
+}
+
+// CloseUser closes the connections of a user that was deleted.
+func (s *Server) CloseUser(name string) {
+	s.closeWhere(func(c *conn) bool { return c.userName() == name },
+		frames.Unboundf(frames.ConnectionForced, "user '%s' is deleted", name))
+}

@@ -1,0 +1,145 @@
+package amqp
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/auth"
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/classic"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// newTestServer is a server on an in-memory store, without a listener.
+func newTestServer(t testing.TB, log *zap.Logger) *Server {
+	t.Helper()
+	store := persistence.NewMemory()
+	authority, err := auth.New(auth.Config{}, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vhosts, err := vhost.Open(vhost.Config{Log: log, Store: store, Memory: queue.NewBudget(0),
+		Factories: map[string]queue.Factory{"classic": classic.New}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewServer(Config{Log: log, VHosts: vhosts, Auth: authority, Store: store})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if err := vhosts.Stop(); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+		store.Close()
+	})
+	return s
+}
+
+// A rawClient speaks frames over a socket.
+type rawClient struct {
+	t    testing.TB
+	sock net.Conn
+	buf  []byte
+}
+
+// dialTCP serves s on a free port and logs in a client with channel 1 open.
+func dialTCP(t testing.TB, s *Server) *rawClient {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(context.Background(), l)
+	return dialAddr(t, l.Addr().String())
+}
+
+func dialAddr(t testing.TB, addr string) *rawClient {
+	t.Helper()
+	sock, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sock.Close() })
+	c := &rawClient{t: t, sock: sock}
+	c.login()
+	return c
+}
+
+func (c *rawClient) login() {
+	c.t.Helper()
+	c.write([]byte(frames.ProtocolHeader))
+	c.want(frames.ConnectionStartID)
+	c.method(0, &frames.ConnectionStartOk{Mechanism: "PLAIN", Response: []byte("\x00guest\x00guest"), Locale: "en_US"})
+	c.want(frames.ConnectionTuneID)
+	c.method(0, &frames.ConnectionTuneOk{ChannelMax: 2047, FrameMax: 131072})
+	c.method(0, &frames.ConnectionOpen{VHost: "/"})
+	c.want(frames.ConnectionOpenOkID)
+	c.method(1, &frames.ChannelOpen{})
+	c.want(frames.ChannelOpenOkID)
+}
+
+func (c *rawClient) write(b []byte) {
+	c.t.Helper()
+	if _, err := c.sock.Write(b); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *rawClient) method(channel uint16, m frames.Method) {
+	c.t.Helper()
+	c.write(frames.AppendMethod(nil, channel, m))
+}
+
+// call sends a method on channel 1 and wants this answer.
+func (c *rawClient) call(m frames.Method, answer frames.MethodID) {
+	c.t.Helper()
+	c.method(1, m)
+	c.want(answer)
+}
+
+// next reads one frame.
+func (c *rawClient) next() frames.Frame {
+	c.t.Helper()
+	var h [7]byte
+	if _, err := io.ReadFull(c.sock, h[:]); err != nil {
+		c.t.Fatalf("reading a frame: %v", err)
+	}
+	p := make([]byte, binary.BigEndian.Uint32(h[3:])+1)
+	if _, err := io.ReadFull(c.sock, p); err != nil {
+		c.t.Fatalf("reading a frame: %v", err)
+	}
+	return frames.Frame{Type: h[0], Channel: binary.BigEndian.Uint16(h[1:]), Payload: p[:len(p)-1]}
+}
+
+// want reads one frame, which must be this method.
+func (c *rawClient) want(id frames.MethodID) frames.Method {
+	c.t.Helper()
+	f := c.next()
+	got, args, _ := frames.SplitMethod(f.Payload)
+	if f.Type != frames.MethodFrame || got != id {
+		c.t.Fatalf("got frame type %d, method %d.%d; want %d.%d", f.Type, got.Class(), got.Method(), id.Class(), id.Method())
+	}
+	m, err := frames.DecodeMethod(got, args)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return m
+}
+
+// appendPublish appends a publish to the default exchange.
+func appendPublish(dst []byte, channel uint16, key string, properties, body []byte) []byte {
+	dst = frames.AppendMethod(dst, channel, &frames.BasicPublish{RoutingKey: key})
+	dst = frames.AppendContentHeader(dst, channel, uint64(len(body)), properties)
+	return frames.AppendBody(dst, channel, body, 131072)
+}

@@ -1,0 +1,171 @@
+package amqp
+
+import (
+	"net"
+	"sync"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+const (
+	// flushSize is how much is encoded before it is written, in bytes.
+	flushSize = 256 << 10
+	// referencedBody is the size from which a body is not copied into the
+	// write buffer but handed to writev where it lies, in bytes.
+	referencedBody = 16 << 10
+)
+
+// writeBuffers are the buffers of writers that have something to write; a
+// connection at rest has none.
+var writeBuffers = sync.Pool{New: func() any { return new(writeBuffer) }}
+
+// A writeBuffer gathers encoded bytes, and bodies by reference between them.
+type writeBuffer struct {
+	b    []byte
+	cuts []cut       // bodies that go between the bytes of b
+	iov  net.Buffers // scratch of flush
+	held int         // bytes of the bodies in cuts
+}
+
+// A cut is a body that goes out after the first at bytes of the buffer.
+type cut struct {
+	at   int
+	body []byte
+}
+
+// writeLoop sends what is in the outbox until that is closed and empty, or the
+// socket fails. It is the only one that writes to the socket after the
+// handshake's first bytes. When it ends, it closes the socket's write side.
+func (c *conn) writeLoop() {
+	var out pending
+	for {
+		resume, ok := c.out.next(&out)
+		if !ok {
+			break
+		}
+		if err := c.send(&out); err != nil {
+			c.out.close(true)
+			c.sock.Close()
+			return
+		}
+		for _, s := range resume {
+			s.queue.Resume(s.sub)
+		}
+	}
+	if hc, ok := c.sock.(interface{ CloseWrite() error }); ok {
+		hc.CloseWrite() // the peer may be gone already: nothing depends on it
+	}
+}
+
+// send encodes and writes everything in out and leaves it empty.
+func (c *conn) send(out *pending) error {
+	w := writeBuffers.Get().(*writeBuffer)
+	defer writeBuffers.Put(w)
+	f, d := out.frames, out.deliveries
+	var err error
+	for i := range out.segments {
+		s := &out.segments[i]
+		if s.kind == framesSegment {
+			w.b = append(w.b, f[:s.n]...)
+			f = f[s.n:]
+		} else {
+			if err = c.encode(w, s, d[:s.n]); err != nil {
+				break
+			}
+			d = d[s.n:]
+		}
+	}
+	if err == nil {
+		err = c.flushBuffer(w)
+	}
+	w.reset()
+	out.reset()
+	return err
+}
+
+// encode appends the messages of one segment, and flushes between them when
+// enough has gathered.
+func (c *conn) encode(w *writeBuffer, s *segment, ds []outgoing) error {
+	for i := range ds {
+		m := ds[i].msg
+		switch s.kind {
+		case deliverSegment:
+			w.b = frames.AppendDeliver(w.b, s.channel, s.ctag, s.tag+uint64(i), ds[i].redelivered, m.Exchange, m.RoutingKey)
+		case getSegment:
+			w.b = frames.AppendMethod(w.b, s.channel, &frames.BasicGetOk{DeliveryTag: s.tag, Redelivered: ds[i].redelivered,
+				Exchange: m.Exchange, RoutingKey: m.RoutingKey, MessageCount: s.left})
+		case returnSegment:
+			w.b = frames.AppendMethod(w.b, s.channel, &frames.BasicReturn{ReplyCode: uint16(frames.NoRoute), ReplyText: frames.NoRoute.String(),
+				Exchange: m.Exchange, RoutingKey: m.RoutingKey})
+		}
+		header := m.Header
+		if s.kind == returnSegment && m.More != nil && m.More.Returned != nil {
+			header = m.More.Returned
+		}
+		w.b = frames.AppendContentHeader(w.b, s.channel, uint64(len(m.Body)), header)
+		w.body(s.channel, m.Body, c.frameMax)
+		if len(w.b)+w.held > flushSize {
+			if err := c.flushBuffer(w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// body appends the body frames of a message; what is large is referenced.
+func (w *writeBuffer) body(channel uint16, body []byte, frameMax uint32) {
+	if len(body) < referencedBody {
+		w.b = frames.AppendBody(w.b, channel, body, frameMax)
+		return
+	}
+	limit := int(frameMax) - frames.Overhead
+	for len(body) > 0 {
+		n := min(len(body), limit)
+		w.b = frames.AppendBodyStart(w.b, channel, n)
+		w.cuts = append(w.cuts, cut{len(w.b), body[:n]})
+		w.b = frames.AppendBodyEnd(w.b)
+		w.held += n
+		body = body[n:]
+	}
+}
+
+// flushBuffer writes what has gathered with one call.
+func (c *conn) flushBuffer(w *writeBuffer) error {
+	if len(w.b) == 0 {
+		return nil
+	}
+	var n int64
+	var err error
+	if len(w.cuts) == 0 {
+		var k int
+		k, err = c.sock.Write(w.b)
+		n = int64(k)
+	} else {
+		iov, at := w.iov[:0], 0
+		for _, x := range w.cuts {
+			iov = append(iov, w.b[at:x.at], x.body)
+			at = x.at
+		}
+		iov = append(iov, w.b[at:])
+		w.iov = iov
+		n, err = iov.WriteTo(c.sock)
+	}
+	c.sent.Add(uint64(n))
+	w.clear()
+	return err
+}
+
+func (w *writeBuffer) clear() {
+	clear(w.cuts)
+	clear(w.iov[:cap(w.iov)])
+	w.b, w.cuts, w.iov, w.held = w.b[:0], w.cuts[:0], w.iov[:0], 0
+}
+
+// reset makes the buffer ready for another connection.
+func (w *writeBuffer) reset() {
+	w.clear()
+	if cap(w.b) > 2*flushSize {
+		w.b = nil
+	}
+}
