@@ -11,14 +11,12 @@ type codec struct {
 	b       []byte // what is left to read, or what has been written
 	writing bool
 	err     error // the first error; reading only
-	bit     uint  // bits of the current octet used so far; 0 is none
 }
 
 var errTruncated = Errorf(FrameError, "truncated")
 
 // take returns the next n bytes to read, or zeroes after an error.
 func (c *codec) take(n int) []byte {
-	c.bit = 0
 	if c.err == nil && len(c.b) >= n {
 		v := c.b[:n]
 		c.b = c.b[n:]
@@ -34,7 +32,7 @@ var zeroes [8]byte
 
 func (c *codec) u8(v *uint8) {
 	if c.writing {
-		c.bit, c.b = 0, append(c.b, *v)
+		c.b = append(c.b, *v)
 		return
 	}
 	*v = c.take(1)[0]
@@ -42,7 +40,7 @@ func (c *codec) u8(v *uint8) {
 
 func (c *codec) u16(v *uint16) {
 	if c.writing {
-		c.bit, c.b = 0, binary.BigEndian.AppendUint16(c.b, *v)
+		c.b = binary.BigEndian.AppendUint16(c.b, *v)
 		return
 	}
 	*v = binary.BigEndian.Uint16(c.take(2))
@@ -50,7 +48,7 @@ func (c *codec) u16(v *uint16) {
 
 func (c *codec) u32(v *uint32) {
 	if c.writing {
-		c.bit, c.b = 0, binary.BigEndian.AppendUint32(c.b, *v)
+		c.b = binary.BigEndian.AppendUint32(c.b, *v)
 		return
 	}
 	*v = binary.BigEndian.Uint32(c.take(4))
@@ -58,7 +56,7 @@ func (c *codec) u32(v *uint32) {
 
 func (c *codec) u64(v *uint64) {
 	if c.writing {
-		c.bit, c.b = 0, binary.BigEndian.AppendUint64(c.b, *v)
+		c.b = binary.BigEndian.AppendUint64(c.b, *v)
 		return
 	}
 	*v = binary.BigEndian.Uint64(c.take(8))

@@ -317,6 +317,61 @@ func checkValue(b []byte, depth int) (rest []byte, err error) {
 	return b[1+n:], err
 }
 
+// HasDuplicates says whether a well-formed table has two fields of one name.
+func HasDuplicates(b []byte) bool {
+	var few [16][]byte
+	names := few[:0]
+	for len(b) > 0 {
+		n := int(b[0])
+		size, err := valueSize(b[1+n], b[2+n:])
+		if err != nil {
+			return false
+		}
+		if len(names) == cap(few[:]) {
+			return manyDuplicates(names, b)
+		}
+		name := b[1 : 1+n]
+		for _, other := range names {
+			if string(other) == string(name) {
+				return true
+			}
+		}
+		names = append(names, name)
+		b = b[2+n+size:]
+	}
+	return false
+}
+
+// manyDuplicates goes on where comparing each name with all others would be
+// slow.
+func manyDuplicates(names [][]byte, rest []byte) bool {
+	seen := make(map[string]bool, 2*len(names))
+	for _, n := range names {
+		seen[string(n)] = true
+	}
+	t, err := ParseTable(rest)
+	if err != nil {
+		return false
+	}
+	for _, f := range t {
+		if seen[f.Name] {
+			return true
+		}
+		seen[f.Name] = true
+	}
+	return false
+}
+
+// Unique returns the table with only the first field of each name.
+func (t Table) Unique() Table {
+	seen := make(map[string]bool, len(t))
+	return slices.DeleteFunc(slices.Clone(t), func(f Field) bool {
+		again := seen[f.Name]
+		seen[f.Name] = true
+		return again
+	})
+}
+
 // FindField returns the encoded value of the first field of this name in a
 // well-formed table: its type letter and the bytes after it (for S, x, F and A
 // without the length prefix). They alias b.
