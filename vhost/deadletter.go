@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
@@ -39,10 +41,21 @@ func (p *Publisher) addDead(rt *Route, m *message.Message, reason queue.Reason) 
 		e.Shared = new(persistence.SharedBody)
 	}
 	for _, s := range targets {
-		if reason == queue.ReasonRejected || s.entry == nil || !closesCycle(m.More.Deaths, s.entry.spec.Name) {
-			p.put(s, e)
+		if reason != queue.ReasonRejected && s.entry != nil && closesCycle(m.More.Deaths, s.entry.spec.Name) {
+			p.v.warnOfCycle(s.entry)
+			continue
 		}
+		p.put(s, e)
 	}
+}
+
+// warnOfCycle tells the log once for each queue.
+func (v *VHost) warnOfCycle(e *queueEntry) {
+	if e.warned.Swap(true) {
+		return
+	}
+	v.log.Warn("message dropped: dead lettering would send it round for ever; a policy or argument makes a cycle without a reject",
+		zap.String("queue", e.spec.Name))
 }
 
 // closesCycle says whether a message that was in this queue before comes back

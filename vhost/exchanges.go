@@ -129,49 +129,55 @@ func (v *VHost) createExchange(by Actor, spec exchange.Spec) error {
 	if reserved(spec.Name) {
 		return frames.Errorf(frames.AccessRefused, "exchange name '%s' contains reserved prefix 'amq.*'", spec.Name)
 	}
-	x, err := exchange.New(spec)
-	if err != nil {
-		return err
-	}
-	if arg, ok := spec.Arguments.Lookup(alternateArgument); ok {
+	arg, _ := spec.Arguments.Lookup(alternateArgument)
+	if alternate, ok := arg.(string); ok { // another type is refused by New
 		if err := by.MayExchange(Read, spec.Name); err != nil {
 			return err
 		}
-		if err := by.MayExchange(Write, arg.(string)); err != nil { // New has checked the type
+		if err := by.MayExchange(Write, alternate); err != nil {
 			return err
 		}
+	}
+	x, err := exchange.New(spec)
+	if err != nil {
+		return err
 	}
 	e := &exchangeEntry{x: x, id: newIncarnation(), user: by.User()}
 	if err := v.makeDelayer(e, 0); err != nil {
 		return err
 	}
-	return v.installExchange(e, spec)
+	there, err := v.installExchange(e)
+	if (there != nil || err != nil) && e.delayed != nil {
+		e.delayed.delete()
+	}
+	if there != nil {
+		return v.redeclareExchange(there, spec)
+	}
+	return err
 }
 
 // installExchange puts a new exchange into the topology, unless another one of
-// its name got there first.
-func (v *VHost) installExchange(e *exchangeEntry, spec exchange.Spec) error {
+// its name got there first: it returns that.
+func (v *VHost) installExchange(e *exchangeEntry) (there *exchangeEntry, err error) {
 	c := v.change()
 	if v.deleted {
 		c.unlock()
-		return v.errGone()
+		return nil, v.errGone()
 	}
-	if there := v.exchanges[spec.Name]; there != nil {
+	name := e.x.Name
+	if there = v.exchanges[name]; there != nil {
 		c.unlock()
-		if e.delayed != nil {
-			e.delayed.delete()
-		}
-		return v.redeclareExchange(there, spec)
+		return there, nil
 	}
-	v.exchanges[spec.Name] = e
+	v.exchanges[name] = e
 	v.applyExchangePolicyLocked(e)
 	c.rerouted = true // it may be somebody's alternate exchange
 	if e.x.Durable {
-		c.put(persistence.Exchanges, definitionKey(v.name, spec.Name), encodeExchange(v, e))
+		c.put(persistence.Exchanges, definitionKey(v.name, name), encodeExchange(v, e))
 	}
 	c.exchangeCreated(e)
 	c.unlock()
-	return c.finish()
+	return nil, c.finish()
 }
 
 // DeleteExchange deletes an exchange with all its bindings. A missing one is no

@@ -25,6 +25,7 @@ type Publisher struct {
 	slots      map[queue.Queue]*batchSlot
 
 	active  []*batchSlot // those with messages, in the order of their first
+	used    []*Route     // those with counts
 	added   int          // messages since the last Flush
 	free    [][]queue.Entry
 	matches exchange.Matches
@@ -42,11 +43,13 @@ type Route struct {
 	// permission check that was done for it. It starts at 0.
 	Checked uint64
 
-	entry   *exchangeEntry // nil for the default exchange
-	known   bool           // targets may be used for messages without further keys
+	entry   *exchangeEntry
+	known   bool // targets may be used for messages without further keys
 	targets []*batchSlot
 	durable int        // so many of the targets are durable queues
 	delayed *batchSlot // of an exchange where messages can wait
+
+	published, routed uint64 // since the last Flush, for the exchange's counters
 }
 
 // A sink takes batches: a queue, or a delayed exchange.
@@ -110,15 +113,15 @@ func (p *Publisher) reset(generation uint64) {
 // some types of exchange look at more than the key, or remember messages.
 func (p *Publisher) newRoute(exchange, key []byte) (*Route, error) {
 	rt := &Route{Exchange: string(exchange), Key: string(key)}
+	rt.entry = p.v.exchangeEntry(rt.Exchange)
+	if rt.entry == nil {
+		return nil, p.v.errNoExchange(rt.Exchange)
+	}
 	if rt.Exchange != "" {
-		rt.entry = p.v.exchangeEntry(rt.Exchange)
-		if rt.entry == nil {
-			return nil, p.v.errNoExchange(rt.Exchange)
-		}
 		rt.X = rt.entry.x
-		if d := rt.entry.delayed; d != nil {
-			rt.delayed = &batchSlot{to: d}
-		}
+	}
+	if d := rt.entry.delayed; d != nil {
+		rt.delayed = &batchSlot{to: d}
 	}
 	if len(p.routes) >= maxRoutes {
 		clear(p.routes)
@@ -143,11 +146,16 @@ func (p *Publisher) Add(rt *Route, m *message.Message, r *message.Receipt, seq u
 }
 
 func (p *Publisher) add(rt *Route, m *message.Message, r *message.Receipt, seq uint64) (routed bool) {
+	if rt.published == 0 {
+		p.used = append(p.used, rt)
+	}
+	rt.published++
 	e := queue.Entry{Msg: m, Receipt: r, Seq: seq}
 	if rt.delayed != nil && p.delay(rt, e) {
 		return true
 	}
 	targets, durable := p.targetsOf(rt, m)
+	rt.routed += uint64(len(targets))
 	if durable > 1 && m.Persistent {
 		e.Shared = new(persistence.SharedBody)
 	}
@@ -286,6 +294,20 @@ func (p *Publisher) Flush() {
 		p.release(s)
 	}
 	p.active = p.active[:0]
+	p.count(true)
+}
+
+// count adds what was published to the exchanges' counters, or forgets it.
+func (p *Publisher) count(published bool) {
+	for i, rt := range p.used {
+		if published {
+			rt.entry.published.Add(rt.published)
+			rt.entry.routed.Add(rt.routed)
+		}
+		rt.published, rt.routed = 0, 0
+		p.used[i] = nil
+	}
+	p.used = p.used[:0]
 	p.added = 0
 }
 
@@ -296,7 +318,7 @@ func (p *Publisher) Discard() {
 		p.release(s)
 	}
 	p.active = p.active[:0]
-	p.added = 0
+	p.count(false)
 }
 
 // hold makes each receipt of the batch wait for this queue.

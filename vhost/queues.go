@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -347,12 +348,27 @@ func (v *VHost) ReleaseOwner(owner any) {
 		list = append(list, e)
 	}
 	v.mu.RUnlock()
+	if err := v.endQueues(list, System.User()); err != nil {
+		v.log.Error("delete exclusive queues", zap.Error(err))
+	}
+}
+
+// endQueues deletes many queues, whose definitions then go together. Those that
+// are being deleted by others are left to them.
+func (v *VHost) endQueues(list []*queueEntry, user string) error {
+	list = slices.DeleteFunc(list, func(e *queueEntry) bool { return !v.beginEnding(e) })
+	errs := make([]error, 0, len(list)+1)
 	for _, e := range list {
-		if !v.beginEnding(e) {
-			continue
-		}
-		if _, err := v.endQueue(e, queue.Condition{}, e.user); err != nil {
-			v.log.Error("delete an exclusive queue", zap.String("queue", e.spec.Name), zap.Error(err))
+		if _, err := e.q.Delete(queue.Condition{}); err != nil && !errors.Is(err, queue.ErrGone) {
+			errs = append(errs, fmt.Errorf("delete %s: %w", v.queueName(e.spec.Name), err))
 		}
 	}
+	c := v.change()
+	for _, e := range list {
+		close(e.ending)
+		e.ending = nil
+		c.removeQueue(e, user)
+	}
+	c.unlock()
+	return errors.Join(append(errs, c.finish())...)
 }

@@ -192,6 +192,9 @@ func (s *Set) Delete(name string) error {
 		return frames.Errorf(frames.NotFound, "no vhost '%s'", name)
 	}
 	delete(s.vhosts, name)
+	if name == defaultVHost {
+		s.events.Store(nil)
+	}
 	c := v.change()
 	v.deleted = true
 	c.delete(persistence.VHosts, definitionKey(name))
@@ -208,16 +211,10 @@ func (s *Set) Delete(name string) error {
 
 // clear deletes everything in a deleted vhost.
 func (v *VHost) clear() error {
-	var errs []error
 	v.mu.RLock()
 	queues := slices.Collect(maps.Values(v.queues))
 	v.mu.RUnlock()
-	for _, e := range queues {
-		if v.beginEnding(e) {
-			_, err := v.endQueue(e, queue.Condition{}, System.User())
-			errs = append(errs, err)
-		}
-	}
+	errs := []error{v.endQueues(queues, System.User())}
 	c := v.change()
 	for _, e := range slices.Collect(maps.Values(v.exchanges)) {
 		if !e.builtin {

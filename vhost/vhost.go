@@ -59,6 +59,9 @@ type exchangeEntry struct {
 	delayed *delayer           // immutable; nil unless messages can wait here
 	builtin bool               // immutable; predeclared: not stored
 
+	published atomic.Uint64 // messages published here
+	routed    atomic.Uint64 // copies of them that went into queues
+
 	sources []source // guarded by VHost.mu: the exchanges with bindings to this one
 	removed bool     // guarded by VHost.mu: it is being deleted
 	policy  *Policy  // guarded by VHost.mu: the one that applies; nil if none
@@ -72,7 +75,8 @@ type queueEntry struct {
 	owner any         // immutable; of an exclusive queue
 	user  string      // immutable; who declared it
 
-	gone atomic.Bool // the queue was taken out of the topology
+	gone   atomic.Bool // the queue was taken out of the topology
+	warned atomic.Bool // the log has a warning of a dead-letter cycle here
 
 	sources  []source      // guarded by VHost.mu: the exchanges with bindings to it
 	ending   chan struct{} // guarded by VHost.mu: closed when a deletion that is under way was done or refused

@@ -1,0 +1,191 @@
+package vhost
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/leveretmq/leveret/exchange"
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// ExchangeInfo describes an exchange for listings.
+type ExchangeInfo struct {
+	X      *exchange.Exchange
+	User   string // who declared it
+	Policy string // the policy that applies; "" if none
+	// Builtin exchanges are there from the start and are in no definitions.
+	Builtin bool
+	// Published counts messages published here, Routed their copies that went
+	// into queues, since the start. Delayed is how many wait for their time.
+	Published, Routed uint64
+	Delayed           int
+}
+
+// QueueInfo describes a queue for listings.
+type QueueInfo struct {
+	Queue queue.Queue
+	Spec  queue.Spec
+	Owner any    // the connection that has it exclusively; nil for none
+	User  string // who declared it
+	// Policy and Operator are the names of the policies that apply; Effective
+	// is their definitions merged.
+	Policy, Operator string
+	Effective        queue.Definition
+}
+
+// BindingInfo describes a binding for listings.
+type BindingInfo struct {
+	Source, Destination string
+	ToExchange          bool // the destination is an exchange
+	Key                 string
+	Arguments           frames.Table
+}
+
+// Options are the vhost's options.
+func (v *VHost) Options() Options {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.options
+}
+
+// Exchanges lists the exchanges by name, as of the call.
+func (v *VHost) Exchanges() iter.Seq[ExchangeInfo] {
+	v.mu.RLock()
+	all := make([]ExchangeInfo, 0, len(v.exchanges))
+	for _, e := range v.exchanges {
+		all = append(all, e.infoLocked())
+	}
+	v.mu.RUnlock()
+	slices.SortFunc(all, func(a, b ExchangeInfo) int { return cmp.Compare(a.X.Name, b.X.Name) })
+	return slices.Values(all)
+}
+
+// ExchangeInfo describes one exchange; the Error is 404.
+func (v *VHost) ExchangeInfo(name string) (ExchangeInfo, error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	e := v.exchanges[name]
+	if e == nil {
+		return ExchangeInfo{}, v.errNoExchange(name)
+	}
+	return e.infoLocked(), nil
+}
+
+// infoLocked needs VHost.mu.
+func (e *exchangeEntry) infoLocked() ExchangeInfo {
+	info := ExchangeInfo{X: e.x, User: e.user, Builtin: e.builtin, Published: e.published.Load(), Routed: e.routed.Load()}
+	if e.policy != nil {
+		info.Policy = e.policy.Name
+	}
+	if e.delayed != nil {
+		info.Delayed = e.delayed.len()
+	}
+	return info
+}
+
+// Queues lists the queues by name, as of the call.
+func (v *VHost) Queues() iter.Seq[QueueInfo] {
+	v.mu.RLock()
+	all := make([]QueueInfo, 0, len(v.queues))
+	for _, e := range v.queues {
+		all = append(all, e.infoLocked())
+	}
+	v.mu.RUnlock()
+	slices.SortFunc(all, func(a, b QueueInfo) int { return cmp.Compare(a.Spec.Name, b.Spec.Name) })
+	return slices.Values(all)
+}
+
+// QueueCount is how many queues there are.
+func (v *VHost) QueueCount() int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return len(v.queues)
+}
+
+// QueueInfo describes one queue; the Error is 404.
+func (v *VHost) QueueInfo(name string) (QueueInfo, error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	e := v.queues[name]
+	if e == nil {
+		return QueueInfo{}, v.errNoQueue(name)
+	}
+	return e.infoLocked(), nil
+}
+
+// infoLocked needs VHost.mu.
+func (e *queueEntry) infoLocked() QueueInfo {
+	info := QueueInfo{Queue: e.q, Spec: e.spec, Owner: e.owner, User: e.user}
+	var user, operator queue.Definition
+	if e.policy != nil {
+		info.Policy, user = e.policy.Name, e.policy.Definition
+	}
+	if e.operator != nil {
+		info.Operator, operator = e.operator.Name, e.operator.Definition
+	}
+	info.Effective = queue.MergeDefinitions(user, operator)
+	return info
+}
+
+// Bindings lists the bindings, by source, destination and key. Those of the
+// default exchange, which every queue has, are not in it.
+func (v *VHost) Bindings() iter.Seq[BindingInfo] {
+	v.mu.RLock()
+	var all []BindingInfo
+	for _, e := range v.exchanges {
+		all = appendBindings(all, e.x)
+	}
+	v.mu.RUnlock()
+	return sortedBindings(all)
+}
+
+// BindingsFrom lists the bindings with this source.
+func (v *VHost) BindingsFrom(name string) iter.Seq[BindingInfo] {
+	e := v.exchangeEntry(name)
+	if e == nil {
+		return slices.Values([]BindingInfo(nil))
+	}
+	return sortedBindings(appendBindings(nil, e.x))
+}
+
+// BindingsTo lists the bindings with this destination.
+func (v *VHost) BindingsTo(name string, exchange bool) iter.Seq[BindingInfo] {
+	v.mu.RLock()
+	var sources []source
+	if e := v.exchanges[name]; exchange && e != nil {
+		sources = e.sources
+	}
+	if e := v.queues[name]; !exchange && e != nil {
+		sources = e.sources
+	}
+	var all []BindingInfo
+	for _, s := range sources {
+		all = appendBindings(all, s.from.x)
+	}
+	v.mu.RUnlock()
+	return sortedBindings(slices.DeleteFunc(all, func(b BindingInfo) bool {
+		return b.Destination != name || b.ToExchange != exchange
+	}))
+}
+
+func appendBindings(dst []BindingInfo, x *exchange.Exchange) []BindingInfo {
+	for _, b := range x.Bindings() {
+		info := BindingInfo{Source: x.Name, Key: b.Key, Arguments: b.Arguments, ToExchange: b.To != nil}
+		if b.To != nil {
+			info.Destination = b.To.Name
+		} else {
+			info.Destination = b.Queue.Name()
+		}
+		dst = append(dst, info)
+	}
+	return dst
+}
+
+func sortedBindings(all []BindingInfo) iter.Seq[BindingInfo] {
+	slices.SortStableFunc(all, func(a, b BindingInfo) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Key, b.Key))
+	})
+	return slices.Values(all)
+}
