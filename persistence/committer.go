@@ -1,0 +1,233 @@
+package persistence
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// A committer is the one goroutine that writes. It works in rounds: take all
+// that gathered, write it as one group or, if it is much, several, each one a
+// transaction; then release what waited for it. While a group is being synced
+// the next gathers, and is built already once there is enough to fill it.
+//
+// A record that was settled by the time its round is built is never written.
+//
+// The order that others rely on: if an Append happened before a Settle, on
+// whatever logs, no transaction has the settle without the record. A round
+// therefore reads what is settled first and takes what is appended after that,
+// and writes the two in the opposite order.
+type committer struct {
+	s         *Disk
+	round     *round
+	current   *group // being written
+	next      *group // built
+	done      chan error
+	builder   chunkBuilder
+	nextChunk uint64
+	published uint64     // no chunk from this id on is in the index
+	chunks    []*chunk   // by id, those alive and some dead ones
+	taken     []*batch   // in flight
+	markers   []uint64   // dead markers on disk, or about to be
+	lowWater  uint64     // as on disk, or about to be
+	reserved  LogID      // as on disk, or about to be
+	buffers   [][]byte   // for chunks
+	queue     []*diskLog // the spare of Disk.queue
+}
+
+// settleDelay is how long settled records may wait for a commit with new
+// records. Nobody waits for them, and a commit costs half a millisecond.
+const settleDelay = 10 * time.Millisecond
+
+// run ends when Close has been called and everything is written, or when the
+// store has failed and all receipts are released.
+func (c *committer) run() {
+	defer c.s.wg.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if c.s.failure() != nil {
+			c.abandon()
+			return
+		}
+		if c.current != nil {
+			c.await()
+			continue
+		}
+		if c.next == nil {
+			c.next = c.build()
+		}
+		if c.next != nil {
+			c.begin()
+			continue
+		}
+		if c.idle(timer) {
+			c.finish()
+			return
+		}
+	}
+}
+
+// begin hands the next group to the engine.
+func (c *committer) begin() {
+	c.current, c.next = c.next, nil
+	done := c.done
+	c.s.eng.commit(c.current.writes, func(err error) { done <- err })
+}
+
+// await waits for the current group, and builds the next one meanwhile if
+// there is enough for it.
+func (c *committer) await() {
+	for c.next == nil {
+		if c.round != nil || c.s.waiting.Load() >= int64(c.s.sizes.group) {
+			c.next = c.build()
+			break
+		}
+		select {
+		case err := <-c.done:
+			c.completed(err)
+			return
+		case <-c.s.wakeup:
+		}
+	}
+	c.completed(<-c.done)
+}
+
+func (c *committer) completed(err error) {
+	if err != nil {
+		c.s.stopFor(err)
+		return
+	}
+	g := c.current
+	c.current = nil
+	c.publish(g)
+	c.s.commits.Add(1)
+	c.s.keep.committed(g.bytes)
+}
+
+// idle waits for work. It returns true when there will be none any more.
+func (c *committer) idle(timer *time.Timer) (closed bool) {
+	s := c.s
+	armed := false
+	for {
+		s.asleep.Store(true)
+		urgent, settled := s.work()
+		if urgent {
+			s.asleep.Store(false)
+			c.linger(timer)
+			return false
+		}
+		if settled && !armed {
+			armed = true
+			timer.Reset(settleDelay)
+		}
+		select {
+		case <-s.wakeup:
+			if s.failure() != nil {
+				return false
+			}
+		case <-timer.C:
+			if armed {
+				s.asleep.Store(false)
+				return false
+			}
+		case <-s.stop:
+			s.asleep.Store(false)
+			urgent, settled := s.work()
+			return !urgent && !settled
+		}
+	}
+}
+
+// linger delays a commit if the options say so.
+func (c *committer) linger(timer *time.Timer) {
+	s := c.s
+	if s.opts.Linger <= 0 {
+		return
+	}
+	timer.Reset(s.opts.Linger)
+	for s.waiting.Load() < int64(s.sizes.group) {
+		select {
+		case <-s.wakeup:
+		case <-timer.C:
+			return
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// work reports whether somebody waits for a commit, and whether there is
+// something to write that nobody waits for.
+func (s *Disk) work() (urgent, settled bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) > 0 || len(s.ops) > 0, len(s.dirty) > 0
+}
+
+// finish writes the head record as it is, so that the next start wastes no
+// ids, and fails what came too late.
+func (c *committer) finish() {
+	h := c.head()
+	c.s.mu.Lock()
+	h.nextLog = c.s.nextLog
+	c.s.mu.Unlock()
+	done := make(chan error, 1)
+	c.s.eng.commit([]write{{key: []byte{keyHead}, val: h.append(nil)}}, func(err error) { done <- err })
+	err := <-done
+	if err == nil {
+		err = ErrClosed
+	}
+	c.s.stopFor(err)
+	c.abandon()
+}
+
+// abandon fails everything that is not committed. Nothing comes after it:
+// Append looks at the failure with the log's lock held.
+func (c *committer) abandon() {
+	err := c.s.failure()
+	for _, b := range c.taken {
+		for _, p := range b.parts {
+			release(p.receipt, err)
+		}
+	}
+	for _, g := range []*group{c.current, c.next} {
+		if g != nil {
+			answer(g.ops, err)
+		}
+	}
+	if c.round != nil {
+		c.round.answer(err)
+	}
+	c.s.mu.Lock()
+	ops := c.s.ops
+	c.s.ops, c.s.closing = nil, true
+	logs := slices.Collect(maps.Values(c.s.logs))
+	c.s.mu.Unlock()
+	answer(ops, err)
+	for _, l := range logs {
+		l.fail(err)
+	}
+}
+
+func answer(ops []*op, err error) {
+	for _, o := range ops {
+		o.done <- err
+	}
+}
+
+// fail fails what is pending; see Log.Append.
+func (l *diskLog) fail(err error) {
+	l.mu.Lock()
+	var parts []part
+	if l.pending != nil {
+		parts = slices.Clone(l.pending.parts)
+		for i := range l.pending.parts {
+			l.pending.parts[i].receipt = nil
+		}
+	}
+	l.mu.Unlock()
+	for _, p := range parts {
+		release(p.receipt, err)
+	}
+}

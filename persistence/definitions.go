@@ -1,0 +1,153 @@
+package persistence
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"sync"
+)
+
+// definitions are small values under keys that people give. A value that would
+// go to the value log is cut into fragments that do not: there it would keep a
+// whole file from being collected, for as long as the definition stands.
+type definitions struct {
+	// mu guards fragments, and keeps two changes of a key in order.
+	mu        sync.Mutex
+	fragments map[string]int // kind and key: fragments besides the first, if any
+}
+
+// fragmentSize is below valueThreshold with a margin for the count. Values over
+// maxFragmented, which are not expected, go to the value log in one piece.
+const (
+	fragmentSize  = 960
+	maxFragmented = 64 << 10
+)
+
+func (d *definitions) put(s *Disk, kind Kind, key string, value []byte) error {
+	if len(key) > 32<<10 || len(value) > s.sizes.group {
+		return fmt.Errorf("store a definition of %d bytes: at most %d are allowed", len(value), s.sizes.group)
+	}
+	d.mu.Lock()
+	n := 0
+	if len(value) > fragmentSize && len(value) <= maxFragmented {
+		n = (len(value) - 1) / fragmentSize
+	}
+	first := value
+	if n > 0 {
+		first = value[:fragmentSize]
+	}
+	writes := []write{{
+		key: appendDefinitionKey(nil, kind, key),
+		val: append(binary.AppendUvarint(nil, uint64(n)), first...),
+	}}
+	for i := 1; i <= n; i++ {
+		part := value[i*fragmentSize : min((i+1)*fragmentSize, len(value))]
+		writes = append(writes, write{key: appendFragmentKey(nil, kind, i, key), val: append([]byte(nil), part...)})
+	}
+	writes = d.trimLocked(writes, kind, key, n)
+	return s.doUnlocking(&d.mu, writes)
+}
+
+func (d *definitions) delete(s *Disk, kind Kind, key string) error {
+	d.mu.Lock()
+	writes := []write{{key: appendDefinitionKey(nil, kind, key), del: true}}
+	writes = d.trimLocked(writes, kind, key, 0)
+	return s.doUnlocking(&d.mu, writes)
+}
+
+// trimLocked deletes the fragments that a definition has beyond n, and notes n.
+func (d *definitions) trimLocked(writes []write, kind Kind, key string, n int) []write {
+	name := string([]byte{byte(kind)}) + key
+	for i := n + 1; i <= d.fragments[name]; i++ {
+		writes = append(writes, write{key: appendFragmentKey(nil, kind, i, key), del: true})
+	}
+	if n == 0 {
+		delete(d.fragments, name)
+		return writes
+	}
+	if d.fragments == nil {
+		d.fragments = make(map[string]int)
+	}
+	d.fragments[name] = n
+	return writes
+}
+
+func (d *definitions) all(s *Disk, kind Kind) iter.Seq2[string, []byte] {
+	type definition struct {
+		key   string
+		value []byte
+	}
+	var list []definition
+	prefix := []byte{keyDefinition, byte(kind)}
+	err := s.eng.scan(prefix, func(it item) error {
+		key := string(it.key[len(prefix):])
+		return it.value(func(val []byte) error {
+			value, _, err := joinFragments(s.eng, kind, key, val)
+			list = append(list, definition{key, value})
+			return err
+		})
+	})
+	if err != nil {
+		s.stopFor(fmt.Errorf("read the definitions of kind %q: %w", kind, err))
+	}
+	return func(yield func(string, []byte) bool) {
+		for _, def := range list {
+			if !yield(def.key, def.value) {
+				return
+			}
+		}
+	}
+}
+
+// joinFragments puts a definition together from its first value and the rest.
+func joinFragments(eng engine, kind Kind, key string, first []byte) (value []byte, fragments int, err error) {
+	n, size := binary.Uvarint(first)
+	if size <= 0 || n > maxFragmented/fragmentSize {
+		return nil, 0, fmt.Errorf("%w: definition %q", errCorrupt, key)
+	}
+	value = append([]byte(nil), first[size:]...)
+	for i := 1; i <= int(n); i++ {
+		err := eng.get(appendFragmentKey(nil, kind, i, key), func(val []byte, _ byte) error {
+			value = append(value, val...)
+			return nil
+		})
+		if err != nil {
+			return nil, 0, fmt.Errorf("read fragment %d of definition %q: %w", i, key, err)
+		}
+	}
+	return value, int(n), nil
+}
+
+// load learns which definitions have fragments.
+func (d *definitions) load(eng engine) error {
+	return eng.scan([]byte{keyFragment}, func(it item) error {
+		if len(it.key) < 4 {
+			return nil
+		}
+		name := string(it.key[1:2]) + string(it.key[4:])
+		if d.fragments == nil {
+			d.fragments = make(map[string]int)
+		}
+		d.fragments[name] = max(d.fragments[name], int(binary.BigEndian.Uint16(it.key[2:])))
+		return nil
+	})
+}
+
+// doUnlocking queues writes while mu is held, releases it, and waits.
+func (s *Disk) doUnlocking(mu *sync.Mutex, writes []write) error {
+	o, err := s.submit(writes)
+	mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return <-o.done
+}
+
+// do has writes committed in one transaction and waits for it.
+func (s *Disk) do(writes []write) error {
+	o, err := s.submit(writes)
+	if err != nil {
+		return err
+	}
+	return <-o.done
+}

@@ -1,0 +1,359 @@
+package persistence
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// A Disk is the Store that keeps its data, on Badger. Open makes it.
+//
+// Two goroutines belong to it: the committer writes everything there is to
+// write (committer.go), the keeper looks after space and files (keeper.go).
+// Close ends both.
+type Disk struct {
+	opts   Options // immutable, with defaults
+	sizes  sizes   // immutable
+	eng    engine  // immutable
+	lim    limits  // immutable
+	unlock func() error
+
+	sharedSeq   atomic.Uint64 // of shared bodies
+	uncommitted atomic.Int64  // bytes appended, neither committed nor settled
+	waiting     atomic.Int64  // bytes appended since the committer last took all
+	asleep      atomic.Bool   // the committer waits for any work
+	wakeup      chan struct{} // capacity 1
+	blocked     atomic.Bool   // somebody waits in Wait
+	failed      atomic.Pointer[error]
+	live        atomic.Int64 // bytes of chunks with live records
+	commits     atomic.Uint64
+	records     atomic.Uint64
+	diskLow     atomic.Bool
+	diskFree    atomic.Int64
+	touched     atomic.Int64 // see touchPages
+
+	// mu guards the fields below. It is a leaf, held for a few instructions.
+	mu       sync.Mutex
+	logs     map[LogID]*diskLog
+	nextLog  LogID
+	reserved LogID // ids below it are reserved on disk, or will be with the next commit
+	queue    []*diskLog
+	dirty    []*chunk
+	ops      []*op
+	pool     []*batch
+	room     chan struct{} // closed when Wait may look again
+	watchers []chan struct{}
+	closing  bool
+	merges   []*diskLog // logs with many tiny runs
+
+	stop   chan struct{} // closed by Close
+	wg     sync.WaitGroup
+	fetch  sync.WaitGroup // read-ahead
+	com    committer
+	keep   keeper
+	closed sync.Once
+	defs   definitions
+}
+
+var _ Store = (*Disk)(nil)
+
+// An op is a change that is not of records, written in order with the others.
+type op struct {
+	writes []write
+	done   chan error // capacity 1
+}
+
+// logBlock is how many log ids are reserved with one write.
+const logBlock = 1024
+
+func (s *Disk) NewLog() (Log, error) {
+	if err := s.failure(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &diskLog{id: s.nextLog, s: s, opened: true}
+	s.logs[l.id] = l
+	s.nextLog++
+	return l, nil
+}
+
+func (s *Disk) OpenLog(id LogID) (Log, error) {
+	if err := s.failure(); err != nil {
+		return nil, err
+	}
+	if id == 0 {
+		return nil, fmt.Errorf("open log 0: there is no log with this id")
+	}
+	l := s.openLog(id)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opened {
+		return nil, fmt.Errorf("open log %d: it is open already", id)
+	}
+	l.opened = true
+	return l, nil
+}
+
+// openLog finds or makes a log. One that holds nothing has left no trace.
+func (s *Disk) openLog(id LogID) *diskLog {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.logs[id]
+	if l == nil {
+		l = &diskLog{id: id, s: s}
+		s.logs[id] = l
+		s.nextLog = max(s.nextLog, id+1)
+	}
+	return l
+}
+
+func (s *Disk) Recovered() error {
+	s.mu.Lock()
+	all := make([]*diskLog, 0, len(s.logs))
+	for _, l := range s.logs {
+		all = append(all, l)
+	}
+	s.mu.Unlock()
+	for _, l := range all {
+		l.mu.Lock()
+		ownerless := !l.opened
+		l.mu.Unlock()
+		if ownerless {
+			s.opts.Log.Warn("dropping the records of a queue that is gone", zap.Uint32("log", uint32(l.id)))
+			l.Drop()
+		}
+	}
+	return s.failure()
+}
+
+// forget takes a dropped log out.
+func (s *Disk) forget(l *diskLog) {
+	s.mu.Lock()
+	delete(s.logs, l.id)
+	s.mu.Unlock()
+}
+
+func (s *Disk) Put(kind Kind, key string, value []byte) error {
+	return s.defs.put(s, kind, key, value)
+}
+
+func (s *Disk) Delete(kind Kind, key string) error { return s.defs.delete(s, kind, key) }
+
+func (s *Disk) All(kind Kind) iter.Seq2[string, []byte] { return s.defs.all(s, kind) }
+
+// submit queues writes for one transaction. The op answers when it is committed.
+func (s *Disk) submit(writes []write) (*op, error) {
+	o := &op{writes: writes, done: make(chan error, 1)}
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return nil, cmp.Or(s.failure(), ErrClosed)
+	}
+	s.ops = append(s.ops, o)
+	s.mu.Unlock()
+	s.wake()
+	return o, nil
+}
+
+// takeBatch hands out an empty batch for a log.
+func (s *Disk) takeBatch(l *diskLog) *batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b *batch
+	if n := len(s.pool); n > 0 {
+		b, s.pool = s.pool[n-1], s.pool[:n-1]
+	} else {
+		b = new(batch)
+	}
+	b.log = l
+	return b
+}
+
+// maxPooled is how many batches are kept for their next use.
+const maxPooled = 64
+
+func (s *Disk) putBatch(b *batch) {
+	if cap(b.entries) > maxPooledEntries {
+		return
+	}
+	b.reset()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pool) < maxPooled {
+		s.pool = append(s.pool, b)
+	}
+}
+
+// enqueue puts a log on the list of those with something pending.
+func (s *Disk) enqueue(l *diskLog) {
+	s.mu.Lock()
+	s.queue = append(s.queue, l)
+	s.mu.Unlock()
+}
+
+// touch puts a chunk on the list of those whose state must be written.
+func (s *Disk) touch(c *chunk) {
+	if c.dirty.Load() || c.dirty.Swap(true) {
+		return
+	}
+	s.mu.Lock()
+	s.dirty = append(s.dirty, c)
+	s.mu.Unlock()
+	if s.asleep.Load() {
+		s.wake()
+	}
+}
+
+// gathered says that so many bytes were appended. It wakes the committer if
+// it sleeps, or if it could now fill a whole group.
+func (s *Disk) gathered(size int64) {
+	s.uncommitted.Add(size)
+	n, full := s.waiting.Add(size), int64(s.sizes.group)
+	if s.asleep.Load() || n >= full && n-size < full {
+		s.wake()
+	}
+}
+
+func (s *Disk) wake() {
+	select {
+	case s.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// freed says that so many uncommitted bytes are no longer so.
+func (s *Disk) freed(size int64) {
+	if size == 0 {
+		return
+	}
+	if s.uncommitted.Add(-size) <= s.opts.MaxUncommitted && s.blocked.Load() {
+		s.unblock()
+	}
+}
+
+func (s *Disk) unblock() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blocked.Store(false)
+	if s.room != nil {
+		close(s.room)
+		s.room = nil
+	}
+}
+
+func (s *Disk) Wait(ctx context.Context) error {
+	for s.uncommitted.Load() > s.opts.MaxUncommitted {
+		if err := s.failure(); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		if s.room == nil {
+			s.room = make(chan struct{})
+		}
+		room := s.room
+		s.mu.Unlock()
+		s.blocked.Store(true)
+		if s.uncommitted.Load() <= s.opts.MaxUncommitted || s.failure() != nil {
+			continue
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (s *Disk) Health() Health {
+	return Health{
+		Err:         s.failure(),
+		DiskLow:     s.diskLow.Load(),
+		DiskFree:    s.diskFree.Load(),
+		DiskLimit:   s.opts.DiskLimit,
+		DiskUsed:    s.eng.used(),
+		Live:        s.live.Load(),
+		Uncommitted: s.uncommitted.Load(),
+		Commits:     s.commits.Load(),
+		Records:     s.records.Load(),
+		Synced:      s.opts.Durability == Synced,
+	}
+}
+
+func (s *Disk) Watch() <-chan struct{} {
+	ch := make(chan struct{}, 1)
+	s.mu.Lock()
+	s.watchers = append(s.watchers, ch)
+	s.mu.Unlock()
+	return ch
+}
+
+func (s *Disk) signal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ch := range s.watchers {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// failure is why the store has stopped, nil if it has not.
+func (s *Disk) failure() error {
+	if p := s.failed.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// stopFor stops the store for good: from now on nothing is confirmed.
+func (s *Disk) stopFor(err error) {
+	if !s.failed.CompareAndSwap(nil, &err) {
+		return
+	}
+	if err != ErrClosed {
+		s.opts.Log.Error("the store has failed; nothing more is confirmed", zap.Error(err))
+	}
+	s.unblock()
+	s.signal()
+	s.wake()
+}
+
+func (s *Disk) Close() error {
+	err := ErrClosed
+	s.closed.Do(func() { err = s.close() })
+	return err
+}
+
+func (s *Disk) close() error {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	close(s.stop)
+	s.wg.Wait()
+	s.fetch.Wait()
+	err := s.failure()
+	if errors.Is(err, ErrClosed) {
+		err = nil
+	}
+	if cerr := s.eng.close(); err == nil {
+		err = cerr
+	}
+	if cerr := s.unlock(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// relaxedDelay is how long a commit may be only in the operating system's
+// memory with the durability Relaxed.
+const relaxedDelay = 200 * time.Millisecond

@@ -1,0 +1,207 @@
+package persistence
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// A keeper is the goroutine that looks after space and files. It sleeps until
+// a commit, a dead chunk or a timer that one of them set gives it something to do.
+type keeper struct {
+	s      *Disk
+	wakeup chan struct{} // capacity 1
+
+	written  atomic.Int64 // bytes since the free space was looked at
+	dead     atomic.Int64 // bytes of dead chunks since the last pass
+	rotated  atomic.Bool  // there are new files
+	unsynced atomic.Bool  // with Relaxed
+	merge    atomic.Bool
+}
+
+const (
+	// freeStep is how much is written between two looks at the free space, in bytes.
+	freeStep = 16 << 20
+	// lowInterval is how often free space is looked at while it is low.
+	lowInterval = time.Second
+	// settleFiles is what Badger is given to flush and compact before collection.
+	settleFiles = 200 * time.Millisecond
+	// paddingShare is how many memtables of padding force one out; once its size is too little.
+	paddingShare = 1.4
+	// wholeFile is the share of a file that must be dead for it to be collected.
+	// What is missing to 1 is less than one value: nothing is ever moved.
+	wholeFile = 0.99999
+	// startShare is the same for the pass at the start, which also takes files
+	// whose statistics were lost in a crash.
+	startShare = 0.5
+)
+
+// committed says that so many bytes were committed. It is called by the committer.
+func (k *keeper) committed(bytes int64) {
+	wake := k.written.Add(bytes) >= freeStep
+	if k.s.eng.rotated() {
+		k.rotated.Store(true)
+		wake = true
+	}
+	if k.s.opts.Durability == Relaxed && !k.unsynced.Swap(true) {
+		wake = true
+	}
+	if wake {
+		k.wake()
+	}
+}
+
+// died says that a chunk of so many bytes is dead.
+func (k *keeper) died(bytes int64) {
+	if k.dead.Add(bytes) >= k.threshold() {
+		k.wake()
+	}
+}
+
+// threshold is how many dead bytes start a pass.
+func (k *keeper) threshold() int64 { return max(k.s.opts.gcStep, k.s.live.Load()/4) }
+
+func (k *keeper) wake() {
+	select {
+	case k.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// run ends when Close has been called.
+func (k *keeper) run() {
+	defer k.s.wg.Done()
+	k.s.eng.advise()
+	k.look()
+	k.collect(startShare)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(k.interval())
+		select {
+		case <-k.wakeup:
+		case <-timer.C:
+		case <-k.s.stop:
+			return
+		}
+		k.work()
+	}
+}
+
+// interval is when the keeper has to look again by itself.
+func (k *keeper) interval() time.Duration {
+	switch {
+	case k.unsynced.Load():
+		return relaxedDelay / 2
+	case k.s.diskLow.Load():
+		return lowInterval
+	}
+	return time.Hour
+}
+
+func (k *keeper) work() {
+	if k.rotated.Swap(false) {
+		k.s.eng.advise()
+	}
+	if k.s.opts.Durability == Relaxed {
+		k.sync()
+	}
+	if k.written.Load() >= freeStep || k.s.diskLow.Load() {
+		k.look()
+	}
+	if k.merge.Swap(false) {
+		k.mergeRuns()
+	}
+	if k.dead.Load() >= k.threshold() {
+		k.pass()
+	}
+}
+
+// sync makes durable what Relaxed has confirmed already, after a while in
+// which more joins it.
+func (k *keeper) sync() {
+	if !k.unsynced.Load() || !k.pause(relaxedDelay/2) {
+		return
+	}
+	k.unsynced.Store(false)
+	if err := k.s.eng.sync(); err != nil {
+		k.s.stopFor(err)
+	}
+}
+
+// look measures the free space. The alarm goes off below the limit and is
+// called off at a tenth above it.
+func (k *keeper) look() {
+	k.written.Store(0)
+	free, err := diskFree(k.s.opts.Dir)
+	if err != nil {
+		k.s.opts.Log.Warn("cannot measure the free disk space", zap.Error(err))
+		return
+	}
+	k.s.diskFree.Store(free)
+	limit := k.s.opts.DiskLimit
+	low := k.s.diskLow.Load()
+	switch {
+	case !low && free < limit:
+		k.s.opts.Log.Warn("free disk space is low; publishers are stopped", zap.Int64("free", free), zap.Int64("limit", limit))
+		k.s.diskLow.Store(true)
+	case low && free >= limit+limit/10:
+		k.s.opts.Log.Info("free disk space is back", zap.Int64("free", free))
+		k.s.diskLow.Store(false)
+	}
+	k.s.signal()
+}
+
+// pass returns the space of dead chunks to the system.
+func (k *keeper) pass() {
+	k.dead.Store(0)
+	if err := k.pad(); err != nil {
+		return // closed or failed: others say so
+	}
+	if !k.pause(settleFiles) {
+		return
+	}
+	k.collect(wholeFile)
+	k.relocate()
+	k.look()
+}
+
+// pad writes so much padding that the memtable is flushed: only a flushed
+// deletion is compacted, and only a compacted one counts as garbage.
+func (k *keeper) pad() error {
+	value := make([]byte, k.s.lim.value-64)
+	n := int(paddingShare*float64(k.s.sizes.memtable))/len(value) + 1
+	for n > 0 {
+		var writes []write
+		room := min(k.s.lim.inline/2, 64<<10)
+		for room > len(value) && n > 0 {
+			writes = append(writes, write{key: fmt.Appendf(nil, "%c%d", keyPadding, n%128), val: value})
+			room -= len(value)
+			n--
+		}
+		if err := k.s.do(writes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keeper) collect(share float64) {
+	if err := k.s.eng.reclaim(share); err != nil {
+		k.s.opts.Log.Warn("cannot return disk space", zap.Error(err))
+	}
+}
+
+// pause waits. It returns false if the store is being closed.
+func (k *keeper) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-k.s.stop:
+		return false
+	}
+}

@@ -1,0 +1,334 @@
+package persistence
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leveretmq/leveret/message"
+)
+
+// A diskLog is a Log of a Disk store. A record is in one of three places, by
+// rising id: in a run of a committed chunk, in a batch in flight, in the
+// pending batch.
+type diskLog struct {
+	id          LogID  // immutable
+	s           *Disk  // immutable
+	redelivered uint64 // the delivered mark found at Open; immutable
+	delivered   atomic.Uint64
+	fetching    atomic.Bool // a read-ahead is under way
+
+	// mu guards the fields below, and the runs of this log wherever they are.
+	// It is held for one batch, never across a disk access. It is a leaf, but
+	// that Disk.mu may be taken with it held.
+	mu      sync.Mutex
+	lanes   []lane   // by number, made when first used
+	flights []*batch // taken by the committer, oldest first
+	pending *batch   // nil if nothing is
+	lastID  uint64
+	queued  bool // is on the store's list of logs with a pending batch
+	opened  bool // has an owner
+	dropped bool
+
+	// What is known about delivered is part of some chunk's directory or ack
+	// state: which mark, and where.
+	savedMark uint64
+	savedIn   *chunk
+	savedAcks bool // in the ack state, not the directory
+}
+
+var _ Log = (*diskLog)(nil)
+
+func (l *diskLog) ID() LogID { return l.id }
+
+func (l *diskLog) Append(recs []Record, r *message.Receipt) {
+	if len(recs) == 0 {
+		release(r, nil)
+		return
+	}
+	l.mu.Lock()
+	if err := l.s.failure(); err != nil || l.dropped {
+		l.mu.Unlock()
+		release(r, err)
+		return
+	}
+	if l.pending == nil {
+		l.pending = l.s.takeBatch(l)
+	}
+	size := l.pending.add(recs, r, l.s)
+	l.lastID = max(l.lastID, recs[len(recs)-1].ID)
+	l.countLocked(recs)
+	queue := !l.queued
+	l.queued = true
+	if queue {
+		l.s.enqueue(l)
+	}
+	l.mu.Unlock()
+	l.s.gathered(size)
+}
+
+// countLocked counts new records in their lanes.
+func (l *diskLog) countLocked(recs []Record) {
+	ln := l.laneLocked(recs[0].Lane)
+	for i := range recs {
+		if recs[i].Lane != ln.number {
+			ln = l.laneLocked(recs[i].Lane)
+		}
+		ln.note(len(recs[i].Body), recs[i].Expires)
+	}
+}
+
+// laneLocked is the lane with a number; it is made if it is missing. The
+// pointer is good until the next lane is made.
+func (l *diskLog) laneLocked(n Lane) *lane {
+	if len(l.lanes) > 0 && l.lanes[0].number == n {
+		return &l.lanes[0]
+	}
+	i, ok := slices.BinarySearchFunc(l.lanes, n, func(ln lane, n Lane) int { return int(ln.number) - int(n) })
+	if !ok {
+		l.lanes = slices.Insert(l.lanes, i, lane{number: n})
+	}
+	return &l.lanes[i]
+}
+
+func (l *diskLog) Settle(ids []uint64) {
+	var room [8]*message.Receipt
+	done, freed := room[:0], int64(0)
+	t := toll{s: l.s}
+	l.mu.Lock()
+	for _, id := range ids {
+		var r *message.Receipt
+		var size int64
+		if b, i := l.uncommittedLocked(id); b == nil {
+			l.settleRunLocked(id, &t)
+		} else if r, size = l.settleEntryLocked(b, i); r != nil {
+			done = append(done, r)
+		}
+		freed += size
+	}
+	l.tidyLocked()
+	t.pay()
+	l.mu.Unlock()
+	l.s.freed(freed)
+	for _, r := range done {
+		r.Release()
+	}
+}
+
+// uncommittedLocked finds the batch and the entry of an id that is not below
+// all of them. b is nil if a run may hold it, i is -1 if nothing does.
+func (l *diskLog) uncommittedLocked(id uint64) (b *batch, i int) {
+	if p := l.pending; p != nil && id >= p.firstID() {
+		return p, p.find(id)
+	}
+	for k := len(l.flights) - 1; k >= 0; k-- {
+		f := l.flights[k]
+		if f.done < len(f.entries) && id >= f.entries[f.done].id {
+			return f, f.find(id)
+		}
+	}
+	return nil, -1
+}
+
+func (l *diskLog) settleRunLocked(id uint64, t *toll) {
+	for i := range l.lanes {
+		if l.lanes[i].settle(id, t) {
+			return
+		}
+	}
+}
+
+// settleEntryLocked settles entry i of an uncommitted batch, if it is one.
+func (l *diskLog) settleEntryLocked(b *batch, i int) (r *message.Receipt, size int64) {
+	if i < 0 {
+		return nil, 0
+	}
+	ln, n := l.laneLocked(b.entries[i].lane), int64(len(b.entries[i].body))
+	if b != l.pending {
+		if b.settleLate(i) {
+			ln.forget(1, n)
+		}
+		return nil, 0
+	}
+	r, size, ok := b.settle(i)
+	if ok {
+		ln.forget(1, n)
+	}
+	return r, size
+}
+
+// tidyLocked frees what a pending batch holds for nothing.
+func (l *diskLog) tidyLocked() {
+	p := l.pending
+	if p == nil {
+		return
+	}
+	if p.live == 0 {
+		l.pending = nil
+		l.s.putBatch(p)
+	} else if p.wasteful() {
+		p.squeeze()
+	}
+}
+
+func (l *diskLog) SettleRange(number Lane, from, to uint64) int {
+	var room [8]*message.Receipt
+	done, freed := room[:0], int64(0)
+	t := toll{s: l.s}
+	l.mu.Lock()
+	ln := l.laneLocked(number)
+	n := ln.settleRange(from, to, &t)
+	for _, f := range l.flights {
+		n += l.settleSpanLocked(f, number, from, to, &done, &freed)
+	}
+	if l.pending != nil {
+		n += l.settleSpanLocked(l.pending, number, from, to, &done, &freed)
+	}
+	l.tidyLocked()
+	t.pay()
+	l.mu.Unlock()
+	l.s.freed(freed)
+	for _, r := range done {
+		r.Release()
+	}
+	return n
+}
+
+// settleSpanLocked settles the entries of one batch and lane with from <= id <= to.
+func (l *diskLog) settleSpanLocked(b *batch, number Lane, from, to uint64, done *[]*message.Receipt, freed *int64) int {
+	before := b.live
+	for i := max(b.search(from), b.done); i < len(b.entries) && b.entries[i].id <= to; i++ {
+		if b.entries[i].lane != number {
+			continue
+		}
+		r, size := l.settleEntryLocked(b, i)
+		if r != nil {
+			*done = append(*done, r)
+		}
+		*freed += size
+	}
+	return before - b.live
+}
+
+func (l *diskLog) Delivered(upTo uint64) {
+	for {
+		old := l.delivered.Load()
+		if upTo <= old || l.delivered.CompareAndSwap(old, upTo) {
+			return
+		}
+	}
+}
+
+func (l *diskLog) Durable() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.flights {
+		if f.done < len(f.entries) {
+			return f.entries[f.done].id - 1
+		}
+	}
+	if l.pending != nil && len(l.pending.entries) > 0 {
+		return l.pending.entries[0].id - 1
+	}
+	return l.lastID
+}
+
+func (l *diskLog) LastID() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastID
+}
+
+func (l *diskLog) Lanes() []LaneInfo {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	infos := make([]LaneInfo, 0, len(l.lanes))
+	for i := range l.lanes {
+		ln := &l.lanes[i]
+		if ln.count == 0 {
+			continue
+		}
+		first, last := l.boundsLocked(ln)
+		infos = append(infos, LaneInfo{
+			Lane: ln.number, Count: ln.count, Bytes: ln.bytes, First: first, Last: last, Earliest: ln.earliest,
+		})
+	}
+	return infos
+}
+
+// boundsLocked is the least and the greatest live id of a lane.
+func (l *diskLog) boundsLocked(ln *lane) (first, last uint64) {
+	ln.trim()
+	if _, id, ok := ln.next(0); ok {
+		first = id
+	}
+	for i := len(ln.refs) - 1; i >= ln.head; i-- {
+		if r := ln.refs[i].run(); r.live > 0 {
+			last = r.lastLive()
+			break
+		}
+	}
+	for _, b := range l.uncommittedBatchesLocked() {
+		lo, hi := b.bounds(ln.number)
+		if first == 0 {
+			first = lo
+		}
+		last = max(last, hi)
+	}
+	return first, last
+}
+
+// uncommittedBatchesLocked are the batches in flight and the pending one.
+func (l *diskLog) uncommittedBatchesLocked() []*batch {
+	all := slices.Clip(l.flights)
+	if l.pending != nil {
+		all = append(all, l.pending)
+	}
+	return all
+}
+
+func (l *diskLog) Drop() {
+	l.mu.Lock()
+	done, freed := l.dropLocked()
+	l.mu.Unlock()
+	l.s.forget(l)
+	l.s.freed(freed)
+	for _, r := range done {
+		r.Release()
+	}
+}
+
+// dropLocked settles everything for good.
+func (l *diskLog) dropLocked() (done []*message.Receipt, freed int64) {
+	if l.dropped {
+		return nil, 0
+	}
+	l.dropped = true
+	t := toll{s: l.s}
+	for i := range l.lanes {
+		l.lanes[i].settleRange(0, ^uint64(0), &t)
+	}
+	t.pay()
+	for _, b := range l.uncommittedBatchesLocked() {
+		for i := b.done; i < len(b.entries); i++ {
+			r, size := l.settleEntryLocked(b, i)
+			if r != nil {
+				done = append(done, r)
+			}
+			freed += size
+		}
+	}
+	l.tidyLocked()
+	return done, freed
+}
+
+// release keeps the promise to a receipt, or fails it.
+func release(r *message.Receipt, err error) {
+	if r == nil {
+		return
+	}
+	if err != nil {
+		r.Fail()
+	}
+	r.Release()
+}

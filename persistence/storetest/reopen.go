@@ -1,0 +1,205 @@
+package storetest
+
+import (
+	"slices"
+
+	"github.com/leveretmq/leveret/persistence"
+)
+
+func recordsSurvive(h *harness) {
+	l := h.newLog()
+	l.append(recs(span(1, 500)...)...)
+	l.Append(recs(span(501, 600)...), nil) // Close commits it
+	h.reopen()
+	l = h.openLog(l.ID())
+	l.want(span(1, 600)...)
+	for i, r := range l.load(0) {
+		wantRecord(h.t, r, rec(uint64(i+1)))
+	}
+	if got := l.LastID(); got != 600 {
+		h.t.Errorf("LastID() = %d after reopening, want 600", got)
+	}
+	l.append(rec(601))
+	h.reopen()
+	h.openLog(l.ID()).want(span(1, 601)...)
+}
+
+func settledStayGone(h *harness) {
+	l, other := h.newLog(), h.newLog()
+	for id := uint64(1); id <= 200; id++ {
+		l.Append(recs(id), nil)
+		if id%50 == 0 {
+			other.append(recs(span(id-49, id)...)...)
+		}
+	}
+	l.Settle(span(1, 120))
+	l.Settle([]uint64{150, 170, 199})
+	l.SettleRange(0, 180, 190)
+	want := slices.DeleteFunc(span(121, 200), func(id uint64) bool {
+		return id == 150 || id == 170 || id == 199 || id >= 180 && id <= 190
+	})
+	for range 2 {
+		h.reopen()
+		l, other = h.openLog(l.ID()), h.openLog(other.ID())
+		l.want(want...)
+		other.want(span(1, 200)...)
+	}
+	l.Settle(want)
+	other.SettleRange(0, 0, 1<<62)
+	h.reopen()
+	h.openLog(l.ID()).want()
+	h.openLog(other.ID()).want()
+}
+
+func gapsSurvive(h *harness) {
+	l := h.newLog()
+	ids := gapIDs()
+	l.append(recs(ids...)...)
+	h.reopen()
+	l = h.openLog(l.ID())
+	l.want(ids...)
+	l.Settle([]uint64{1, 3, 4, 6001, 6000, 1 << 40})
+	h.reopen()
+	l = h.openLog(l.ID())
+	l.want(slices.DeleteFunc(ids, func(id uint64) bool { return id == 4 || id == 6000 || id == 1<<40 })...)
+	l.Settle([]uint64{5, 8, 11_001, 11_000})
+	h.reopen()
+	h.openLog(l.ID()).want(slices.DeleteFunc(ids, func(id uint64) bool {
+		return id == 0 || id == 4 || id == 6000 || id == 1<<40 || id == 8 || id == 11_000
+	})...)
+}
+
+func definitionsSurvive(h *harness) {
+	definitions(h)
+	h.reopen()
+	wantDefinitions(h)
+	if err := h.store.Put(persistence.Queues, "c\x00d", []byte("short")); err != nil {
+		h.t.Fatalf("Put: %v", err)
+	}
+	h.reopen()
+	for key, value := range h.store.All(persistence.Queues) {
+		if key == "c\x00d" && string(value) != "short" {
+			h.t.Errorf("definition %q has %d bytes, want 5", key, len(value))
+		}
+	}
+}
+
+func sharedSurvive(h *harness) {
+	logs := []*log{h.newLog(), h.newLog(), h.newLog()}
+	shareBody(h, logs)
+	for range 2 {
+		h.reopen()
+		for i, l := range logs {
+			logs[i] = h.openLog(l.ID())
+		}
+		wantShared(h, logs)
+	}
+	logs[0].SettleRange(0, 0, 1000)
+	logs[1].SettleRange(0, 0, 1000)
+	h.reopen()
+	wantShared(h, []*log{h.openLog(logs[2].ID())})
+	h.openLog(logs[0].ID()).want()
+}
+
+func bigSurvive(h *harness) {
+	l := h.newLog()
+	appendBig(l)
+	h.reopen()
+	l = h.openLog(l.ID())
+	wantBig(l)
+	l.Settle([]uint64{1, 2, 4})
+	h.reopen()
+	h.openLog(l.ID()).want(3, 5)
+}
+
+func wantRedelivered(h *harness, l *log, upTo uint64) {
+	h.t.Helper()
+	for _, r := range l.load(0) {
+		if r.Redelivered != (r.ID <= upTo) {
+			h.t.Errorf("record %d has Redelivered %v, want all up to %d", r.ID, r.Redelivered, upTo)
+		}
+	}
+}
+
+func redelivered(h *harness) {
+	l := h.newLog()
+	l.append(recs(span(1, 20)...)...)
+	l.Delivered(12)
+	l.Delivered(5)
+	wantRedelivered(h, l, 0)
+	l.append(recs(21)...)
+	h.reopen()
+	l = h.openLog(l.ID())
+	wantRedelivered(h, l, 12)
+	h.reopen()
+	wantRedelivered(h, h.openLog(l.ID()), 12)
+}
+
+func redeliveredLater(h *harness) {
+	l, other := h.newLog(), h.newLog()
+	l.append(recs(span(1, 10)...)...)
+	l.append(recs(span(11, 20)...)...)
+	l.append(recs(span(21, 30)...)...)
+	l.Delivered(25)
+	l.Settle(span(1, 5))
+	other.append(recs(1)...)
+	l.Settle(span(6, 20)) // what carried the mark is gone
+	h.reopen()
+	l = h.openLog(l.ID())
+	l.want(span(21, 30)...)
+	wantRedelivered(h, l, 25)
+}
+
+func ownerless(h *harness) {
+	a, b := h.newLog(), h.newLog()
+	a.append(recs(1, 2)...)
+	b.append(recs(1, 2)...)
+	h.reopen()
+	a = h.openLog(a.ID())
+	if err := h.store.Recovered(); err != nil {
+		h.t.Errorf("Recovered: %v", err)
+	}
+	a.want(1, 2)
+	h.reopen()
+	h.openLog(b.ID()).want()
+	h.openLog(a.ID()).want(1, 2)
+}
+
+func logIDs(h *harness) {
+	seen := make(map[persistence.LogID]bool)
+	for range 4 {
+		for range 3 {
+			l := h.newLog()
+			if seen[l.ID()] {
+				h.t.Fatalf("log id %d was given twice", l.ID())
+			}
+			seen[l.ID()] = true
+			l.append(rec(1))
+			l.Drop()
+		}
+		h.reopen()
+	}
+}
+
+func laneInfo(h *harness) {
+	l := h.newLog()
+	for id := uint64(1); id <= 100; id++ {
+		r := rec(id)
+		r.Lane = persistence.Lane(id % 2)
+		r.Body = make([]byte, 100)
+		r.Expires = 5000 - int64(id)
+		l.Append([]persistence.Record{r}, nil)
+	}
+	l.Settle(span(1, 10))
+	want := []persistence.LaneInfo{
+		{Lane: 0, Count: 45, Bytes: 4500, First: 12, Last: 100, Earliest: 4900},
+		{Lane: 1, Count: 45, Bytes: 4500, First: 11, Last: 99, Earliest: 4901},
+	}
+	for range 3 {
+		if got := l.Lanes(); !slices.Equal(got, want) {
+			h.t.Errorf("Lanes() = %+v, want %+v", got, want)
+		}
+		h.reopen()
+		l = h.openLog(l.ID())
+	}
+}
