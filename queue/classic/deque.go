@@ -23,13 +23,18 @@ type chunk[T any] struct {
 	next  *chunk[T]
 }
 
-func (d *deque[T]) push(v T) {
+func (d *deque[T]) push(v T) { *d.slot() = v }
+
+// slot adds a value and returns its place, to be filled.
+func (d *deque[T]) slot() *T {
 	c := d.tail
 	if c == nil || len(c.items) == cap(c.items) {
 		c = d.grow()
 	}
-	c.items = append(c.items, v)
+	n := len(c.items)
+	c.items = c.items[:n+1]
 	d.n++
+	return &c.items[n]
 }
 
 // grow adds a chunk at the end.
@@ -55,18 +60,30 @@ func (d *deque[T]) grow() *chunk[T] {
 // front is the oldest value, in its place; the deque must not be empty.
 func (d *deque[T]) front() *T { return &d.head.items[d.first] }
 
+// run is the oldest values, in their places, as far as they are in one piece.
+func (d *deque[T]) run() []T {
+	if d.n == 0 {
+		return nil
+	}
+	return d.head.items[d.first:]
+}
+
 // pop takes the oldest value off; the deque must not be empty.
 func (d *deque[T]) pop() T {
+	v := *d.front()
+	d.drop(1)
+	return v
+}
+
+// drop takes the n oldest values off; they must be in one run.
+func (d *deque[T]) drop(n int) {
 	c := d.head
-	v := c.items[d.first]
-	var zero T
-	c.items[d.first] = zero
-	d.first++
-	d.n--
+	clear(c.items[d.first : d.first+n])
+	d.first += n
+	d.n -= n
 	if d.first == len(c.items) {
 		d.leave(c)
 	}
-	return v
 }
 
 // leave goes on to the chunk after c, which is used up.

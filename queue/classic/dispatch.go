@@ -25,14 +25,46 @@ func (q *Queue) dispatchLocked() {
 
 // serveLocked gives a batch to the only consumer there is.
 func (q *Queue) serveLocked(c *consumer) {
-	for range c.room() {
-		it, ok := q.takeLocked()
-		if !ok {
-			break
+	if q.multi || q.timed || len(q.lanes[0].back) > 0 {
+		for range c.room() {
+			l, next := q.liveLocked()
+			if next == nil {
+				break
+			}
+			c.batch = append(c.batch, next.delivery(c.sub))
+			q.dropLocked(l, next)
 		}
-		c.batch = append(c.batch, it.delivery(c.sub))
+	} else {
+		q.takeRunsLocked(c)
 	}
 	q.handLocked(c)
+}
+
+// takeRunsLocked fills the consumer's batch from the head of the only lane, of
+// which nothing expires.
+func (q *Queue) takeRunsLocked(c *consumer) {
+	l := &q.lanes[0]
+	for room := c.room(); room > 0 && l.next() != nil; room = c.room() {
+		run := l.head.run()
+		run = run[:min(len(run), room)]
+		var bytes, size int64
+		stored := 0
+		for i := range run {
+			it := &run[i]
+			c.batch = append(c.batch, it.delivery(c.sub))
+			bytes += int64(len(it.msg.Body))
+			size += int64(it.msg.Size())
+			if it.stored {
+				stored++
+			}
+		}
+		q.ready -= len(run)
+		q.readyStored -= stored
+		q.readyBytes -= bytes
+		q.memory -= size
+		l.headSize -= size
+		l.head.drop(len(run))
+	}
 }
 
 // roundLocked deals messages to the consumers of a level one by one, each in
@@ -48,15 +80,16 @@ func (q *Queue) roundLocked(l *level) {
 			q.waitLocked(c, waitRoom)
 			continue
 		}
-		it, ok := q.takeLocked()
-		if !ok {
+		from, next := q.liveLocked()
+		if next == nil {
 			break
 		}
 		l.ring = c.next
 		if len(c.batch) == 0 {
 			touched = append(touched, c)
 		}
-		c.batch = append(c.batch, it.delivery(c.sub))
+		c.batch = append(c.batch, next.delivery(c.sub))
+		q.dropLocked(from, next)
 		if c.room() == 0 {
 			q.waitLocked(c, waitCredit)
 		}
@@ -74,11 +107,27 @@ func (it *item) delivery(s *queue.Subscription) queue.Delivery {
 		Redelivered: it.redelivered, Stored: it.stored}
 }
 
-// handLocked offers the consumer its batch. What it does not take goes back,
-// and it waits until it says that it has room.
+// handLocked gives the consumer its batch. What it does not take goes back, and
+// it waits until it says that it has room.
 func (q *Queue) handLocked(c *consumer) {
 	batch := c.batch
-	offered, took := len(batch), 0
+	took := q.offerLocked(c)
+	if took == len(batch) {
+		return
+	}
+	for i := took; i < len(batch); i++ {
+		q.putBackLocked(itemOf(&batch[i]))
+	}
+	clear(batch[took:])
+	q.waitLocked(c, waitRoom)
+}
+
+// offerLocked offers the consumer its batch, counts what it takes, and returns
+// how many those are.
+func (q *Queue) offerLocked(c *consumer) (took int) {
+	batch := c.batch
+	c.batch = batch[:0]
+	offered := len(batch)
 	if !c.sub.NoAck {
 		offered = c.takePlaces(len(batch))
 	}
@@ -95,14 +144,8 @@ func (q *Queue) handLocked(c *consumer) {
 		q.handedLocked(batch[:took])
 		q.creditLocked(c)
 	}
-	if took < len(batch) {
-		for i := took; i < len(batch); i++ {
-			q.putBackLocked(itemOf(&batch[i]))
-		}
-		q.waitLocked(c, waitRoom)
-	}
-	clear(batch)
-	c.batch = batch[:0]
+	clear(batch[:took])
+	return took
 }
 
 // handedLocked counts deliveries that wait for an acknowledgement now.
@@ -183,9 +226,11 @@ func (q *Queue) fetchLocked() (item, bool, error) {
 			return item{}, false, queue.ErrGone
 		}
 		q.after.wantLoad = false
-		it, ok := q.takeLocked()
-		if ok || !q.after.wantLoad {
-			return it, ok, nil
+		if l, next := q.liveLocked(); next != nil {
+			return q.popLocked(l, next), true, nil
+		}
+		if !q.after.wantLoad {
+			return item{}, false, nil
 		}
 		if err := q.loadNowLocked(); err != nil {
 			return item{}, false, err

@@ -20,12 +20,14 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 	}
 	q.startLocked()
 	q.fresh = q.lastID + 1
-	if q.log == nil {
-		q.addLocked(batch)
-	} else {
-		q.addDurableLocked(batch)
-	}
+	q.count.published += uint64(len(batch))
 	q.publishAt = batch[len(batch)-1].Msg.Time
+	handed, forGood := q.passLocked(batch)
+	if q.log == nil {
+		q.addLocked(batch[handed:])
+	} else {
+		q.addDurableLocked(batch, handed, forGood)
+	}
 	q.proceedLocked()
 	todo := q.finishLocked()
 	q.mu.Unlock()
@@ -35,6 +37,37 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 	if todo {
 		q.work()
 	}
+}
+
+// passLocked hands the first messages of a batch on to a consumer without
+// making them ready before: if nothing else waits and it is the only one to have
+// room. It returns how many those were, and whether they are settled already.
+func (q *Queue) passLocked(batch []queue.Entry) (n int, forGood bool) {
+	if q.ready > 0 || q.eligible == 0 || q.refuses {
+		return 0, false
+	}
+	c := q.topLevelLocked().ring
+	if c.next != c || c.limited() {
+		return 0, false
+	}
+	forGood = c.sub.NoAck
+	store := q.log != nil && !forGood
+	n = min(len(batch), c.room())
+	for i := range batch[:n] {
+		m := batch[i].Msg
+		d := queue.Delivery{Msg: m, ID: q.fresh + queue.ID(i), Sub: c.sub, Stored: store && m.Persistent}
+		if q.ttl >= 0 || m.TTL >= 0 {
+			d.Expires = expiry(m, q.ttl)
+		}
+		c.batch = append(c.batch, d)
+	}
+	took := q.offerLocked(c)
+	if took < n {
+		clear(c.batch[took:n])
+		q.waitLocked(c, waitRoom)
+	}
+	q.lastID += queue.ID(took)
+	return took, forGood
 }
 
 // release releases each receipt of the batch once; failed says that durable
@@ -61,21 +94,46 @@ func (q *Queue) addLocked(batch []queue.Entry) {
 		if q.refuses && !q.roomLocked(e, nil) {
 			continue
 		}
-		q.pushLocked(q.newItemLocked(e.Msg))
+		q.pushLocked(e.Msg, false)
 	}
 }
 
 // addDurableLocked adds messages of which some may have to be stored: each run
-// of one receipt is one append to the log, which releases the receipt.
-func (q *Queue) addDurableLocked(batch []queue.Entry) {
+// of one receipt is one append to the log, which releases the receipt. The first
+// ones are with a consumer already; if that is for good they need no record.
+func (q *Queue) addDurableLocked(batch []queue.Entry, handed int, forGood bool) {
 	for start := 0; start < len(batch); {
 		r := batch[start].Receipt
 		end := start + 1
 		for end < len(batch) && batch[end].Receipt == r {
 			end++
 		}
-		q.addRunLocked(batch[start:end], r)
+		for i := start; i < end; i++ {
+			e := &batch[i]
+			switch {
+			case i >= handed:
+				q.addOneLocked(e, r)
+			case !forGood && e.Msg.Persistent:
+				it := item{msg: e.Msg, id: q.fresh + queue.ID(i)}
+				if q.ttl >= 0 || e.Msg.TTL >= 0 {
+					it.expires = expiry(e.Msg, q.ttl)
+				}
+				q.storeLocked(&it, e.Shared, r)
+			}
+		}
+		q.closeRunLocked(r)
 		start = end
+	}
+}
+
+// addOneLocked adds a message to a durable queue; r is its receipt.
+func (q *Queue) addOneLocked(e *queue.Entry, r *message.Receipt) {
+	if q.refuses && !q.roomLocked(e, r) {
+		return
+	}
+	it := q.pushLocked(e.Msg, e.Msg.Persistent)
+	if it.stored {
+		q.storeLocked(it, e.Shared, r)
 	}
 }
 
@@ -83,23 +141,17 @@ func (q *Queue) addDurableLocked(batch []queue.Entry) {
 // scratch memory of a queue.
 const maxRecords = 64
 
-func (q *Queue) addRunLocked(run []queue.Entry, r *message.Receipt) {
-	for i := range run {
-		e := &run[i]
-		if q.refuses && !q.roomLocked(e, r) {
-			continue
-		}
-		it := q.newItemLocked(e.Msg)
-		if e.Msg.Persistent {
-			it.stored = true
-			if len(q.records) == maxRecords {
-				q.appendSomeLocked(r)
-			}
-			q.records = append(q.records, persistence.Record{})
-			fill(&q.records[len(q.records)-1], &it, q.laneOf(e.Msg.Priority), e.Shared)
-		}
-		q.pushLocked(it)
+// storeLocked makes a message's record, for the next append.
+func (q *Queue) storeLocked(it *item, shared *persistence.SharedBody, r *message.Receipt) {
+	if len(q.records) == maxRecords {
+		q.appendSomeLocked(r)
 	}
+	q.records = append(q.records, persistence.Record{})
+	fill(&q.records[len(q.records)-1], it, q.laneOf(it.msg.Priority), shared)
+}
+
+// closeRunLocked appends the rest of a run, which releases its receipt.
+func (q *Queue) closeRunLocked(r *message.Receipt) {
 	switch {
 	case len(q.records) > 0:
 		q.log.Append(q.records, r)
@@ -125,18 +177,6 @@ func (q *Queue) appendSomeLocked(r *message.Receipt) {
 func (q *Queue) clearRecordsLocked() {
 	clear(q.records)
 	q.records = q.records[:0]
-}
-
-// newItemLocked gives a message its place and its time of expiry.
-func (q *Queue) newItemLocked(m *message.Message) item {
-	q.lastID++
-	q.count.published++
-	it := item{msg: m, id: q.lastID}
-	if q.ttl >= 0 || m.TTL >= 0 {
-		it.expires = expiry(m, q.ttl)
-		q.timed = true
-	}
-	return it
 }
 
 // roomLocked says whether a queue that refuses publishes takes the message. It

@@ -45,7 +45,7 @@ func (q *Queue) expireLocked() {
 			q.wakeAtLocked(next.expires)
 			return
 		}
-		q.buryLocked(q.popLocked(l), queue.ReasonExpired)
+		q.buryLocked(q.popLocked(l, next), queue.ReasonExpired)
 	}
 }
 

@@ -45,15 +45,15 @@ func (p *pages) count() int { return p.stored + p.spilled }
 
 func (l *lane) len() int { return len(l.back) + l.head.n + l.paged.count() + l.tail.n }
 
-// push adds the youngest.
-func (l *lane) push(it item, size int64) {
+// slot adds the youngest and returns its place, to be filled; size is what its
+// message weighs, in bytes.
+func (l *lane) slot(size int64) *item {
 	if l.tail.n == 0 && l.paged.count() == 0 {
-		l.head.push(it)
 		l.headSize += size
-		return
+		return l.head.slot()
 	}
-	l.tail.push(it)
 	l.tailSize += size
+	return l.tail.slot()
 }
 
 // next is the oldest, in its place, or nil if that is not in memory or there is
@@ -76,16 +76,6 @@ func (l *lane) advance() bool {
 	l.head, l.tail = l.tail, l.head
 	l.headSize, l.tailSize = l.tailSize, l.headSize
 	return true
-}
-
-// pop takes off what next has shown.
-func (l *lane) pop() item {
-	if len(l.back) > 0 {
-		return l.back.pop()
-	}
-	it := l.head.pop()
-	l.headSize -= int64(it.msg.Size())
-	return it
 }
 
 // first is the lowest id that was never handed out, or 0.
@@ -117,9 +107,9 @@ func (h *returned) push(it item) {
 	}
 }
 
-func (h *returned) pop() item {
+// pop takes off the first.
+func (h *returned) pop() {
 	s := *h
-	top := s[0]
 	n := len(s) - 1
 	last := s[n]
 	s[n] = item{}
@@ -129,10 +119,9 @@ func (h *returned) pop() item {
 		if cap(s) > keptChunk {
 			*h = nil
 		}
-		return top
+		return
 	}
 	s.sink(last)
-	return top
 }
 
 // sink puts it in the hole at the top.

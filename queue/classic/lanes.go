@@ -3,6 +3,7 @@ package classic
 import (
 	"math/bits"
 
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/queue"
 )
 
@@ -39,16 +40,24 @@ func (q *Queue) topLocked() *lane {
 	return &q.lanes[q.nonEmpty.highest()]
 }
 
-// pushLocked adds a new message to its lane.
-func (q *Queue) pushLocked(it item) {
-	i := 0
+// pushLocked adds a new message to its lane and returns its place there.
+func (q *Queue) pushLocked(m *message.Message, stored bool) *item {
+	l := &q.lanes[0]
 	if q.multi {
-		i = q.laneOf(it.msg.Priority)
+		i := q.laneOf(m.Priority)
 		q.nonEmpty.add(i)
+		l = &q.lanes[i]
 	}
-	size := int64(it.msg.Size())
-	q.lanes[i].push(it, size)
-	q.countLocked(&it, size)
+	size := int64(m.Size())
+	it := l.slot(size)
+	q.lastID++
+	it.msg, it.id, it.stored = m, q.lastID, stored
+	if q.ttl >= 0 || m.TTL >= 0 {
+		it.expires = expiry(m, q.ttl)
+		q.timed = true
+	}
+	q.countLocked(it, size)
+	return it
 }
 
 // putBackLocked returns a message to its place.
@@ -75,37 +84,52 @@ func (q *Queue) countLocked(it *item, size int64) {
 	}
 }
 
-// popLocked takes off the message that l.next has shown, of the top lane.
-func (q *Queue) popLocked(l *lane) item {
-	it := l.pop()
-	q.ready--
-	q.readyBytes -= int64(len(it.msg.Body))
-	q.memory -= int64(it.msg.Size())
-	if it.stored {
-		q.readyStored--
-	}
-	if q.multi && l.len() == 0 {
-		q.nonEmpty.remove(q.laneOf(it.msg.Priority))
-	}
-	return it
-}
-
-// takeLocked takes the next message that has not expired; those that have are
-// buried. It is false if there is none, or none in memory.
-func (q *Queue) takeLocked() (item, bool) {
+// liveLocked is the next message that has not expired, in its place, and the
+// lane it is in; those that have expired before it are buried. It is nil if
+// there is none, or none in memory.
+func (q *Queue) liveLocked() (*lane, *item) {
 	for {
 		l := q.topLocked()
 		if l == nil {
-			return item{}, false
+			return nil, nil
 		}
 		next := l.next()
 		if next == nil {
 			q.after.wantLoad = true
-			return item{}, false
+			return nil, nil
 		}
 		if next.expires == 0 || !q.expiredLocked(next) {
-			return q.popLocked(l), true
+			return l, next
 		}
-		q.buryLocked(q.popLocked(l), queue.ReasonExpired)
+		q.buryLocked(q.popLocked(l, next), queue.ReasonExpired)
+	}
+}
+
+// popLocked takes the next message of the top lane, which was looked at in its
+// place, off that.
+func (q *Queue) popLocked(l *lane, next *item) item {
+	it := *next
+	q.dropLocked(l, next)
+	return it
+}
+
+// dropLocked is popLocked without a copy.
+func (q *Queue) dropLocked(l *lane, next *item) {
+	m := next.msg
+	size := int64(m.Size())
+	q.ready--
+	q.readyBytes -= int64(len(m.Body))
+	q.memory -= size
+	if next.stored {
+		q.readyStored--
+	}
+	if len(l.back) > 0 {
+		l.back.pop()
+	} else {
+		l.head.drop(1)
+		l.headSize -= size
+	}
+	if q.multi && l.len() == 0 {
+		q.nonEmpty.remove(q.laneOf(m.Priority))
 	}
 }

@@ -18,10 +18,11 @@ func (q *Queue) fitsLocked(messages int, bytes int64) bool {
 func (q *Queue) trimLocked() {
 	for q.ready > 0 && !q.fitsLocked(0, 0) {
 		l := q.topLocked()
-		if l.next() == nil {
+		next := l.next()
+		if next == nil {
 			q.after.wantLoad = true
 			return
 		}
-		q.buryLocked(q.popLocked(l), queue.ReasonMaxlen)
+		q.buryLocked(q.popLocked(l, next), queue.ReasonMaxlen)
 	}
 }
