@@ -158,19 +158,11 @@ func (v *VHost) changePolicies(apply func(c *change) error) error {
 	return c.finish()
 }
 
-// applyPolicies applies the policies that were recovered.
-func (v *VHost) applyPolicies() {
-	v.policyMu.Lock()
-	defer v.policyMu.Unlock()
-	c := v.change()
-	affected := v.reapplyLocked(c)
-	c.unlock()
-	affected.apply()
-}
-
 // affected are queues whose policy has changed. They are told without VHost.mu:
 // a queue over its new limit publishes dead letters at once.
-type affected []struct {
+type affected []setting
+
+type setting struct {
 	q queue.Queue
 	p queue.Policy
 }
@@ -190,11 +182,8 @@ func (v *VHost) reapplyLocked(c *change) affected {
 	}
 	var list affected
 	for _, e := range v.queues {
-		if p, changed := v.queuePolicyLocked(e); changed {
-			list = append(list, struct {
-				q queue.Queue
-				p queue.Policy
-			}{e.q, p})
+		if v.findPolicyLocked(e) {
+			list = append(list, setting{e.q, e.mergedPolicy()})
 		}
 	}
 	return list
@@ -202,20 +191,26 @@ func (v *VHost) reapplyLocked(c *change) affected {
 
 // applyNewQueuePolicyLocked gives a new queue, which is empty, its policy.
 func (v *VHost) applyNewQueuePolicyLocked(e *queueEntry) {
-	if p, changed := v.queuePolicyLocked(e); changed {
-		e.q.SetPolicy(p)
+	if v.findPolicyLocked(e) {
+		e.q.SetPolicy(e.mergedPolicy())
 	}
 }
 
-// queuePolicyLocked finds the policies that apply to a queue.
-func (v *VHost) queuePolicyLocked(e *queueEntry) (p queue.Policy, changed bool) {
+// findPolicyLocked finds the policies that apply to a queue.
+func (v *VHost) findPolicyLocked(e *queueEntry) (changed bool) {
 	user := best(v.policies.user, func(p *Policy) bool { return p.fitsQueue(e) })
 	operator := best(v.policies.operator, func(p *Policy) bool { return p.fitsQueue(e) })
 	if user == e.policy && operator == e.operator {
-		return queue.Policy{}, false
+		return false
 	}
 	e.policy, e.operator = user, operator
-	return queue.Merge(user.named(), operator.named()), true
+	return true
+}
+
+// mergedPolicy is what the policies that apply make together. VHost.mu must be
+// held.
+func (e *queueEntry) mergedPolicy() queue.Policy {
+	return queue.Merge(e.policy.named(), e.operator.named())
 }
 
 // named is the policy as queues know it; nil for nil.

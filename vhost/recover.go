@@ -139,10 +139,11 @@ func (v *VHost) encodeBinding(from *exchangeEntry, to end, key string, args fram
 // errStale: a definition is left over from something that was deleted.
 var errStale = errors.New("left over")
 
-// recover reads the definitions. A binding needs its ends, and dead letters
-// need everything, so queues that begin to expire messages wait for the end of
-// it (see deadLetter).
+// recover reads the definitions, then sets the queues going. A binding needs its
+// ends, and dead letters need everything: what wants to be routed before the
+// end of it waits (see deadLetter).
 func (s *Set) recover() error {
+	var stale []pending
 	for _, kind := range []struct {
 		kind persistence.Kind
 		name string
@@ -158,17 +159,32 @@ func (s *Set) recover() error {
 			err := kind.read(value)
 			if errors.Is(err, errStale) {
 				s.log.Debug("definition is left over", zap.String("kind", kind.name), zap.String("key", key))
-				err = s.config.Store.Delete(kind.kind, key)
+				stale = append(stale, s.definitions.set(kind.kind, key, nil))
+				continue
 			}
 			if err != nil {
 				return fmt.Errorf("%s %q: %w", kind.name, key, err)
 			}
 		}
 	}
+	s.startQueues()
+	return s.definitions.waitAll(stale)
+}
+
+// startQueues gives every recovered queue its policy, or none: a queue begins
+// to expire messages with that.
+func (s *Set) startQueues() {
+	var all affected
 	for _, v := range s.all() {
-		v.applyPolicies()
+		c := v.change()
+		v.reapplyLocked(c)
+		for _, e := range v.queues {
+			all = append(all, setting{e.q, e.mergedPolicy()})
+		}
+		c.unlock()
 	}
-	return nil
+	close(s.recovered)
+	all.apply()
 }
 
 func (s *Set) recoverVHost(value []byte) error {

@@ -84,7 +84,6 @@ func Open(cfg Config) (*Set, error) {
 	if err := s.recover(); err != nil {
 		return nil, errors.Join(fmt.Errorf("recover definitions: %w", err), s.Stop())
 	}
-	close(s.recovered)
 	if err := cfg.Store.Recovered(); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
