@@ -62,6 +62,8 @@ func (c *conn) waitAlarm(ctx context.Context) error {
 	if c.caps.blocked {
 		c.out.method(0, &frames.ConnectionBlocked{Reason: reason})
 	}
+	c.blocked.Store(true)
+	defer c.blocked.Store(false)
 	c.beats.pause(true)
 	defer c.beats.pause(false)
 	for cleared != nil {

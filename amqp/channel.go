@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -40,13 +41,16 @@ type channel struct {
 	// of them is to be confirmed.
 	batch *message.Receipt
 
-	consumers map[string]*consumer
-	replyTo   *replyConsumer // the direct reply-to consumer; nil if none
-	window    queue.Window   // the channel-wide prefetch limit
-	prefetch  int            // for consumers started from now on
-	lastQueue string         // last declared: what "" means
-	ackTimer  *time.Timer    // looks for deliveries that are not acknowledged in time
-	ackEvery  time.Duration  // its period
+	consumers map[string]*consumer // changed by the reader alone, with the outbox's lock
+	replyTo   *replyConsumer       // the direct reply-to consumer; nil if none
+	window    queue.Window         // the channel-wide prefetch limit
+	prefetch  atomic.Int32         // for consumers started from now on
+	lastQueue string               // last declared: what "" means
+	ackTimer  *time.Timer          // looks for deliveries that are not acknowledged in time
+	ackEvery  time.Duration        // its period
+
+	confirming, transactional atomic.Bool // acks, tx are set: for snapshots
+	counts                    channelCounts
 
 	// Guarded by conn.out.mu.
 	unacked unacked
@@ -63,7 +67,11 @@ func (c *conn) openChannel(id uint16) error {
 	}
 	ch := &channel{id: id, conn: c, log: c.log, pub: c.vhost.NewPublisher(), consumers: make(map[string]*consumer)}
 	ch.unacked.init()
+	c.out.mu.Lock()
 	c.channels[id] = ch
+	c.out.mu.Unlock()
+	ch.pub.Source = vhost.TraceSource{Connection: c.name, Channel: id, User: c.user.Name}
+	c.srv.event("channel.created", ch.createdEvent)
 	c.out.method(id, &frames.ChannelOpenOk{})
 	return nil
 }
@@ -168,16 +176,23 @@ func (ch *channel) release() {
 	// Requeued before the consumers go, so that a single active consumer's
 	// successor gets the messages in their order.
 	ch.settle(all, queue.Requeued)
+	n := len(ch.consumers)
 	for _, c := range ch.consumers {
 		c.queue.Cancel(c.sub)
+		ch.conn.srv.event("consumer.deleted", c.deletedEvent)
 	}
+	ch.conn.srv.event("channel.closed", func() frames.Table { return ch.closedEvent(n) })
+	out.mu.Lock()
 	clear(ch.consumers)
+	out.mu.Unlock()
 }
 
 // forget frees the channel's number.
 func (ch *channel) forget() {
 	ch.conn.srv.users.channelClosed(ch.conn.user.Name)
+	ch.conn.out.mu.Lock()
 	delete(ch.conn.channels, ch.id)
+	ch.conn.out.mu.Unlock()
 	if ch.conn.last == ch {
 		ch.conn.last = nil
 	}
@@ -195,8 +210,11 @@ func (ch *channel) flush() {
 	}
 	r := ch.batch
 	ch.batch = nil
+	n := uint64(ch.pub.Len())
+	ch.counts.published.Add(n)
 	if r != nil {
 		r.Last = ch.acks.published
+		ch.counts.confirmable.Store(r.Last)
 	}
 	ch.pub.Flush()
 	if r != nil {

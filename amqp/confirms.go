@@ -32,6 +32,7 @@ func (ch *channel) confirmSelect(m *frames.ConfirmSelect) error {
 	}
 	if ch.acks == nil {
 		ch.acks = &confirms{ch: ch, next: 1}
+		ch.confirming.Store(true)
 	}
 	ch.replyUnless(m.NoWait, &frames.ConfirmSelectOk{})
 	return nil
@@ -72,6 +73,7 @@ func (f *confirms) confirmLocked(r *message.Receipt) {
 		f.ch.conn.out.ack(f.ch.id, last, last > from)
 	}
 	f.next = last + 1
+	f.ch.counts.confirmed.Store(last)
 }
 
 // refusedLocked sends the nacks of a batch, each after an ack of what comes

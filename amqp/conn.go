@@ -43,6 +43,7 @@ type conn struct {
 	frameMax   uint32
 	channelMax uint16
 	heartbeat  time.Duration
+	start      ConnectionInfo // published as info
 	vhost      *vhost.VHost
 	caps       capabilities
 	user       auth.User
@@ -53,7 +54,7 @@ type conn struct {
 	r, w     int
 	spare    int                 // reads in a row that needed little of buf
 	now      int64               // Unix milliseconds at the last read
-	channels map[uint16]*channel // reader's
+	channels map[uint16]*channel // changed by the reader alone, with the outbox's lock
 	last     *channel            // reader's: the channel of the last frame
 	dirty    []*channel          // reader's: channels with unflushed publishes
 	scratch  []outstanding       // reader's, for settling
@@ -65,8 +66,10 @@ type conn struct {
 	published      bool          // reader's: published since the last pause
 	counted        bool          // counted in the vhost's and the user's connections
 
-	// info is what others may ask of a running connection; nil before.
-	info atomic.Pointer[connInfo]
+	// info is what others may ask of a running connection; nil before. What
+	// changes is filled in by snapshot.
+	info    atomic.Pointer[ConnectionInfo]
+	blocked atomic.Bool // an alarm keeps the reader from reading
 	// forced is why the broker wants the connection closed. The reader is woken
 	// by interrupt, which ends its waits, and by a read deadline.
 	forced    atomic.Pointer[frames.Error]
@@ -76,9 +79,6 @@ type conn struct {
 	tasksMu sync.Mutex // guards tasks; a leaf
 	tasks   []func() error
 }
-
-// connInfo is what is known of a connection once it runs.
-type connInfo struct{ user, vhost string }
 
 // capabilities of the client that change what the broker does.
 type capabilities struct{ authFailureClose, cancelNotify, blocked bool }
@@ -92,24 +92,26 @@ const (
 
 func newConn(s *Server, sock net.Conn) *conn {
 	name := sock.RemoteAddr().String() + " -> " + sock.LocalAddr().String()
-	return &conn{
+	c := &conn{
 		srv: s, sock: sock, id: s.nextID.Add(1), name: name,
 		out: newOutbox(), log: s.log.With(zap.String("connection", name)),
 		frameMax: s.cfg.FrameMax, buf: make([]byte, minBuffer),
 		channels: make(map[uint16]*channel), done: make(chan struct{}),
 	}
+	c.start = ConnectionInfo{Name: name, Peer: addrPort(sock.RemoteAddr()), Host: addrPort(sock.LocalAddr()), ConnectedAt: time.Now()}
+	return c
 }
 
 func (c *conn) vhostName() string {
 	if i := c.info.Load(); i != nil {
-		return i.vhost
+		return i.VHost
 	}
 	return ""
 }
 
 func (c *conn) userName() string {
 	if i := c.info.Load(); i != nil {
-		return i.user
+		return i.User
 	}
 	return ""
 }
@@ -209,19 +211,27 @@ func (c *conn) discard(d time.Duration) {
 // release gives back all that the connection holds: consumers, unacknowledged
 // messages, exclusive queues.
 func (c *conn) release() {
-	for _, ch := range c.channels {
-		ch.release()
-	}
-	clear(c.channels)
-	c.dirty = nil
+	c.releaseChannels()
 	if c.vhost != nil {
 		c.vhost.ReleaseOwner(c)
+	}
+	if c.info.Load() != nil {
+		c.srv.event("connection.closed", c.closedEvent)
 	}
 	if c.counted {
 		c.counted = false
 		c.vhost.ConnectionClosed()
 		c.srv.users.connectionClosed(c.user.Name)
 	}
+}
+
+// releaseChannels ends all channels.
+func (c *conn) releaseChannels() {
+	for _, ch := range c.channels {
+		ch.release()
+		ch.forget()
+	}
+	c.dirty, c.last = nil, nil
 }
 
 // fail closes the connection after an error in a method, or in none if id is 0.
@@ -233,11 +243,7 @@ func (c *conn) fail(id frames.MethodID, err error) error {
 		e = frames.Errorf(frames.InternalError, "")
 	}
 	c.log.Warn("closing connection", zap.String("reason", e.ReplyText()), zap.String("user", c.user.Name))
-	for _, ch := range c.channels {
-		ch.release()
-	}
-	clear(c.channels)
-	c.dirty, c.last = nil, nil
+	c.releaseChannels()
 	c.sendClose(id, e)
 	c.state = closing
 	c.sock.SetReadDeadline(time.Now().Add(c.closeTimeout()))

@@ -68,7 +68,7 @@ func (ch *channel) basicQos(m *frames.BasicQos) error {
 	if m.Global {
 		ch.window.SetLimit(int(m.PrefetchCount))
 	} else {
-		ch.prefetch = int(m.PrefetchCount)
+		ch.prefetch.Store(int32(m.PrefetchCount))
 		ch.window.SetLimit(0)
 	}
 	ch.resumeConsumers()
@@ -102,17 +102,18 @@ func (ch *channel) basicConsume(m *frames.BasicConsume) error {
 	}
 	c := &consumer{ch: ch, queue: q, okDue: !m.NoWait}
 	c.sub = &queue.Subscription{Consumer: c, Tag: tag, Arguments: m.Arguments, NoAck: m.NoAck, Exclusive: m.Exclusive,
-		Priority: priority, Prefetch: ch.prefetch, Window: &ch.window}
+		Priority: priority, Prefetch: int(ch.prefetch.Load()), Window: &ch.window}
 	if err := q.Subscribe(c.sub); err != nil {
 		return err
 	}
-	ch.consumers[tag] = c
 	if !m.NoAck {
 		ch.watchAcks(q)
 	}
 	ch.conn.out.mu.Lock()
+	ch.consumers[tag] = c
 	c.readyLocked()
 	ch.conn.out.mu.Unlock()
+	ch.conn.srv.event("consumer.created", c.createdEvent)
 	return nil
 }
 
@@ -141,7 +142,10 @@ func randomName() string {
 func (ch *channel) basicCancel(m *frames.BasicCancel) error {
 	if c := ch.consumers[m.ConsumerTag]; c != nil {
 		c.queue.Cancel(c.sub)
+		ch.conn.out.mu.Lock()
 		delete(ch.consumers, m.ConsumerTag)
+		ch.conn.out.mu.Unlock()
+		ch.conn.srv.event("consumer.deleted", c.deletedEvent)
 	} else if ch.replyTo != nil && ch.replyTo.tag == m.ConsumerTag {
 		ch.dropReplyTo()
 	}
@@ -167,6 +171,7 @@ func (ch *channel) basicGet(m *frames.BasicGet) error {
 		return err
 	}
 	if !ok {
+		ch.counts.getEmpty.Add(1)
 		ch.reply(&frames.BasicGetEmpty{})
 		return nil
 	}

@@ -130,6 +130,7 @@ func (c *conn) startOk(m *frames.ConnectionStartOk) error {
 	c.caps = clientCapabilities(m.ClientProperties)
 	if name, ok := m.ClientProperties.Lookup("connection_name"); ok {
 		if s, ok := name.(string); ok {
+			c.start.UserProvidedName = s
 			c.log = c.log.With(zap.String("name", s))
 		}
 	}
@@ -137,9 +138,12 @@ func (c *conn) startOk(m *frames.ConnectionStartOk) error {
 	defer cancel()
 	user, err := c.srv.cfg.Auth.Login(ctx, c.credentials(m))
 	if err != nil {
+		c.srv.event("user.authentication.failure", func() frames.Table { return c.loginEvent("", m.Mechanism, err) })
 		return c.loginFailed(m.Mechanism, err)
 	}
+	c.srv.event("user.authentication.success", func() frames.Table { return c.loginEvent(user.Name, m.Mechanism, nil) })
 	c.user = user
+	c.start.User, c.start.Mechanism, c.start.ClientProperties = user.Name, m.Mechanism, m.ClientProperties
 	c.state = awaitTuneOk
 	c.out.method(0, &frames.ConnectionTune{ChannelMax: c.srv.cfg.ChannelMax, FrameMax: c.srv.cfg.FrameMax,
 		Heartbeat: uint16(c.srv.cfg.Heartbeat / time.Second)})
@@ -221,11 +225,14 @@ func (c *conn) open(id frames.MethodID, m *frames.ConnectionOpen) error {
 	}
 	c.grants = c.srv.cfg.Auth.Grants(c.user.Name, m.VHost)
 	c.state = running
-	c.info.Store(&connInfo{c.user.Name, m.VHost})
+	c.start.VHost = m.VHost
+	c.start.ChannelMax, c.start.FrameMax, c.start.Heartbeat = c.channelMax, c.frameMax, c.heartbeat
+	c.info.Store(&c.start)
 	c.sock.SetReadDeadline(time.Time{})
 	if e := c.forced.Load(); e != nil { // its deadline may just have been taken back
 		return c.fail(0, e)
 	}
+	c.srv.event("connection.created", c.createdEvent)
 	c.out.method(0, &frames.ConnectionOpenOk{})
 	c.log.Info("connection opened", zap.String("user", c.user.Name), zap.String("vhost", m.VHost))
 	return nil
@@ -245,6 +252,7 @@ func (c *conn) closeRequested(*frames.ConnectionClose) error {
 
 // credentials gathers what a login may look at.
 func (c *conn) credentials(m *frames.ConnectionStartOk) auth.Credentials {
-	peer := peerAddr(c.sock)
-	return auth.Credentials{Mechanism: m.Mechanism, Response: m.Response, Peer: peer, Loopback: peer.IsLoopback()}
+	peer := c.start.Peer.Addr()
+	local := peer.IsLoopback() || !peer.IsValid() // what has no address is a pipe or a Unix socket
+	return auth.Credentials{Mechanism: m.Mechanism, Response: m.Response, Peer: peer, Loopback: local}
 }

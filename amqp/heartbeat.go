@@ -88,10 +88,12 @@ func (b *beats) stop() {
 	b.timer.Stop()
 }
 
-// peerAddr is the address of the other side, or the zero Addr.
-func peerAddr(sock net.Conn) netip.Addr {
-	if tcp, ok := sock.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap()
+// addrPort is a TCP address; zero for what has none: a pipe or a Unix socket.
+func addrPort(a net.Addr) netip.AddrPort {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
 	}
-	return netip.Addr{}
+	ap := tcp.AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }

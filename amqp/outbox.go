@@ -62,6 +62,7 @@ type segment struct {
 	tag     uint64 // of the first delivery; those after it count up
 	ctag    string // consumer tag
 	left    uint32 // message-count of get-ok
+	queue   string // where the deliveries come from, for tracing
 }
 
 // An outgoing is one message to be encoded by the writer.
@@ -149,11 +150,14 @@ func (o *outbox) deliver(c *consumer, batch []queue.Delivery) int {
 		return 0
 	}
 	c.readyLocked()
-	n := 0
+	n, again := 0, 0
 	for ; n < len(batch) && o.bytes < outboxLimit; n++ {
 		m := batch[n].Msg
 		o.bytes += len(m.Header) + len(m.Body) + perDelivery
 		o.deliveries = append(o.deliveries, outgoing{m, batch[n].Redelivered})
+		if batch[n].Redelivered {
+			again++
+		}
 	}
 	if n < len(batch) {
 		o.starved = append(o.starved, c)
@@ -164,8 +168,13 @@ func (o *outbox) deliver(c *consumer, batch []queue.Delivery) int {
 	tag := c.ch.unacked.next
 	if c.sub.NoAck {
 		c.ch.unacked.skip(n)
+		c.ch.counts.deliveredNoAck.Add(uint64(n))
 	} else {
 		c.ch.unacked.push(batch[:n], c)
+		c.ch.counts.delivered.Add(uint64(n))
+	}
+	if again > 0 {
+		c.ch.counts.redelivered.Add(uint64(again))
 	}
 	o.deliveriesAddedLocked(c, tag, n)
 	return n
@@ -182,7 +191,7 @@ func (o *outbox) deliveriesAddedLocked(c *consumer, tag uint64, n int) {
 			return
 		}
 	}
-	o.segments = append(o.segments, segment{kind: deliverSegment, n: n, channel: c.ch.id, tag: tag, ctag: c.sub.Tag})
+	o.segments = append(o.segments, segment{kind: deliverSegment, n: n, channel: c.ch.id, tag: tag, ctag: c.sub.Tag, queue: c.queue.Name()})
 	o.wakeLocked()
 }
 
@@ -196,10 +205,12 @@ func (o *outbox) get(ch *channel, d queue.Delivery, q queue.Queue, noAck bool, l
 	tag := ch.unacked.next
 	if noAck {
 		ch.unacked.skip(1)
+		ch.counts.gotNoAck.Add(1)
 	} else {
+		ch.counts.got.Add(1)
 		ch.unacked.push([]queue.Delivery{d}, &consumer{ch: ch, queue: q})
 	}
-	o.messageLocked(d.Msg, d.Redelivered, segment{kind: getSegment, n: 1, channel: ch.id, tag: tag, left: uint32(left)})
+	o.messageLocked(d.Msg, d.Redelivered, segment{kind: getSegment, n: 1, channel: ch.id, tag: tag, left: uint32(left), queue: q.Name()})
 }
 
 // reply appends a delivery to a direct reply-to consumer. It shows the

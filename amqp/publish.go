@@ -168,18 +168,24 @@ func (ch *channel) add(rt *vhost.Route, m *message.Message) {
 			ch.batch.Hold(1)
 		}
 		if !ch.pub.Add(rt, m, ch.batch, ch.acks.published) && m.Mandatory {
-			ch.conn.out.returned(ch.id, m)
+			ch.returned(m)
 		}
 	} else if ch.tx != nil {
 		ch.tx.add(ch, rt, m)
 	} else if !ch.pub.Add(rt, m, nil, 0) && m.Mandatory {
-		ch.conn.out.returned(ch.id, m)
+		ch.returned(m)
 	}
 	if !ch.dirty {
 		ch.dirty = true
 		ch.conn.dirty = append(ch.conn.dirty, ch)
 	}
 	ch.conn.published = true
+}
+
+// returned sends a mandatory message back that no queue took.
+func (ch *channel) returned(m *message.Message) {
+	ch.counts.returned.Add(1)
+	ch.conn.out.returned(ch.id, m)
 }
 
 // mayPublish checks permission, existence and internal, in this order.

@@ -80,6 +80,9 @@ func (ch *channel) settle(list []outstanding, how queue.Outcome) {
 	}
 	ch.conn.run = run
 	total := len(list)
+	if how == queue.Accepted {
+		ch.counts.acked.Add(uint64(total))
+	}
 	clear(list)
 	if total > 0 && ch.window.Give(total) {
 		ch.resumeConsumers()

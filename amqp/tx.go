@@ -36,6 +36,7 @@ func (ch *channel) txSelect() error {
 	}
 	if ch.tx == nil {
 		ch.tx = &transaction{complete: make(chan struct{}, 1)}
+		ch.transactional.Store(true)
 	}
 	ch.reply(&frames.TxSelectOk{})
 	return nil
@@ -70,7 +71,7 @@ func (ch *channel) txCommit() error {
 		return errNotTransactional
 	}
 	for _, m := range tx.returns {
-		ch.conn.out.returned(ch.id, m)
+		ch.returned(m)
 	}
 	clear(tx.returns)
 	tx.returns = tx.returns[:0]

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/vhost"
 )
 
 const (
@@ -72,6 +73,9 @@ func (c *conn) send(out *pending) error {
 			if err = c.encode(w, s, d[:s.n]); err != nil {
 				break
 			}
+			if s.queue != "" && c.vhost.Tracing() {
+				c.trace(s, d[:s.n])
+			}
 			d = d[s.n:]
 		}
 	}
@@ -81,6 +85,14 @@ func (c *conn) send(out *pending) error {
 	w.reset()
 	out.reset()
 	return err
+}
+
+// trace publishes copies of what is delivered to the trace exchange.
+func (c *conn) trace(s *segment, ds []outgoing) {
+	to := vhost.TraceSource{Connection: c.name, Channel: s.channel, User: c.user.Name}
+	for i := range ds {
+		c.vhost.TraceDeliver(&to, s.queue, ds[i].msg, ds[i].redelivered)
+	}
 }
 
 // encode appends the messages of one segment, and flushes between them when

@@ -154,6 +154,9 @@ type Window struct {
 // SetLimit changes the limit; 0 is none.
 func (w *Window) SetLimit(n int) { w.limit.Store(int32(n)) }
 
+// Limit is the limit; 0 is none.
+func (w *Window) Limit() int { return int(w.limit.Load()) }
+
 // Limited says whether there is a limit.
 func (w *Window) Limited() bool { return w.limit.Load() > 0 }
 
