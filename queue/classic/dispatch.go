@@ -76,13 +76,13 @@ func (q *Queue) roundLocked(l *level) {
 		if c == nil {
 			break
 		}
-		if c.limited() && !c.reserve() {
-			q.waitLocked(c, waitRoom)
-			continue
-		}
 		from, next := q.liveLocked()
 		if next == nil {
 			break
+		}
+		if c.limited() && !c.reserve() {
+			q.waitLocked(c, waitRoom)
+			continue
 		}
 		l.ring = c.next
 		if len(c.batch) == 0 {
@@ -182,6 +182,10 @@ func (q *Queue) handedForGoodLocked(ds []queue.Delivery) {
 // Get takes one message off the head, reading it from disk if it must.
 func (q *Queue) Get(noAck bool) (d queue.Delivery, left int, ok bool, err error) {
 	q.mu.Lock()
+	if q.state != running {
+		q.mu.Unlock()
+		return queue.Delivery{}, 0, false, queue.ErrGone
+	}
 	q.startLocked()
 	q.usedAt = q.nowLocked()
 	it, ok, err := q.fetchLocked()
@@ -222,9 +226,6 @@ func (q *Queue) Get(noAck bool) (d queue.Delivery, left int, ok bool, err error)
 // lock is released meanwhile.
 func (q *Queue) fetchLocked() (item, bool, error) {
 	for {
-		if q.state != running {
-			return item{}, false, queue.ErrGone
-		}
 		q.after.wantLoad = false
 		if l, next := q.liveLocked(); next != nil {
 			return q.popLocked(l, next), true, nil
@@ -234,6 +235,9 @@ func (q *Queue) fetchLocked() (item, bool, error) {
 		}
 		if err := q.loadNowLocked(); err != nil {
 			return item{}, false, err
+		}
+		if q.state != running {
+			return item{}, false, queue.ErrGone
 		}
 	}
 }

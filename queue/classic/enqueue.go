@@ -13,9 +13,7 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 	}
 	q.mu.Lock()
 	if q.state != running {
-		lost := q.state == stopped && q.log != nil
-		q.mu.Unlock()
-		release(batch, lost)
+		q.enqueueLateLocked(batch)
 		return
 	}
 	q.startLocked()
@@ -32,11 +30,26 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 	todo := q.finishLocked()
 	q.mu.Unlock()
 	if q.log == nil {
-		release(batch, false)
+		release(batch)
 	}
 	if todo {
 		q.work()
 	}
+}
+
+// enqueueLateLocked takes a batch when the queue has ended, and unlocks. Only a
+// stopped durable queue keeps something, on disk: it will be there again.
+func (q *Queue) enqueueLateLocked(batch []queue.Entry) {
+	if q.state == gone || q.log == nil {
+		q.mu.Unlock()
+		release(batch)
+		return
+	}
+	q.fresh = q.lastID + 1
+	q.lastID += queue.ID(len(batch))
+	q.addDurableLocked(batch, len(batch), false)
+	q.fresh = noneFresh
+	q.mu.Unlock()
 }
 
 // passLocked hands the first messages of a batch on to a consumer without
@@ -70,20 +83,14 @@ func (q *Queue) passLocked(batch []queue.Entry) (n int, forGood bool) {
 	return took, forGood
 }
 
-// release releases each receipt of the batch once; failed says that durable
-// messages were lost.
-func release(batch []queue.Entry, failed bool) {
+// release releases each receipt of the batch once.
+func release(batch []queue.Entry) {
 	var last *message.Receipt
 	for i := range batch {
-		r := batch[i].Receipt
-		if r == last || r == nil {
-			continue
+		if r := batch[i].Receipt; r != last && r != nil {
+			r.Release()
+			last = r
 		}
-		if failed {
-			r.Fail()
-		}
-		r.Release()
-		last = r
 	}
 }
 

@@ -105,7 +105,6 @@ func (q *Queue) leaseLocked() {
 		return
 	}
 	in := max(0, time.Duration(q.usedAt+q.settings.Expires-time.Now().UnixMilli())*time.Millisecond)
-	q.leased = true
 	if q.leaseTimer == nil {
 		q.leaseTimer = time.AfterFunc(in, q.leaseOver)
 		return
@@ -116,7 +115,6 @@ func (q *Queue) leaseLocked() {
 // leaseOver ends the queue, or waits on if it was used meanwhile.
 func (q *Queue) leaseOver() {
 	q.mu.Lock()
-	q.leased = false
 	if q.state == running && q.settings.Expires != queue.None && len(q.consumers) == 0 {
 		if q.usedAt+q.settings.Expires <= q.nowLocked() {
 			q.endSelfLocked("expired")

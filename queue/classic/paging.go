@@ -42,6 +42,16 @@ func (q *Queue) pageOutLocked() {
 	}
 }
 
+// PageOut makes the queue give up memory if the budget of all queues is
+// exceeded. A queue in use does so by itself.
+func (q *Queue) PageOut() {
+	q.mu.Lock()
+	if q.state == running && q.env.Memory.Exceeded() {
+		q.pageOutLocked()
+	}
+	q.unlock()
+}
+
 // pageLaneLocked pages out messages of one lane that weigh at least need, if
 // there are as many, and returns what they weighed.
 func (q *Queue) pageLaneLocked(i int, durable queue.ID, need int64) (freed int64) {

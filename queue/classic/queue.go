@@ -73,7 +73,6 @@ type Queue struct {
 	wakeTimer  *time.Timer
 	wakeAt     int64 // when wakeTimer is due, Unix milliseconds; 0 if it is not armed
 	leaseTimer *time.Timer
-	leased     bool  // leaseTimer is armed
 	usedAt     int64 // Unix milliseconds of the last use that counts for the lease
 	publishAt  int64 // Unix milliseconds of the last publish
 
@@ -167,7 +166,11 @@ func (q *Queue) startLocked() {
 func (q *Queue) SetPolicy(p queue.Policy) {
 	q.mu.Lock()
 	if q.state == running {
+		before := q.settings.Expires
 		q.applyLocked(p)
+		if q.settings.Expires != before {
+			q.usedAt = q.nowLocked()
+		}
 		q.startLocked()
 		q.leaseLocked()
 		q.proceedLocked()
@@ -216,7 +219,8 @@ func (q *Queue) Status() queue.Status {
 }
 
 // Stop ends timers and deliveries and keeps what is durable. What waits in
-// memory only is lost.
+// memory only is lost. A durable queue goes on to store what is published to it:
+// others may still send it their dead letters.
 func (q *Queue) Stop() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -245,6 +249,7 @@ func (q *Queue) haltLocked() {
 	q.eligible, q.levels, q.consumers, q.active, q.exclusive = 0, nil, nil, nil, nil
 	q.ready, q.readyStored, q.readyBytes, q.paged, q.memory, q.counted = 0, 0, 0, 0, 0, 0
 	q.unacked, q.unackedStored, q.unackedBytes = 0, 0, 0
+	q.settled, q.deliveredTo = nil, 0
 	q.after.epoch++
 }
 

@@ -36,7 +36,9 @@ func (q *Queue) buryLocked(it item, why queue.Reason) {
 	case queue.ReasonExpired:
 		q.count.expired++
 	case queue.ReasonMaxlen:
-		q.count.dropped++
+		if it.id != 0 { // else it was refused
+			q.count.dropped++
+		}
 	}
 	target := q.settings.DeadLetter
 	if target == nil || q.env.DeadLetter == nil {
@@ -157,7 +159,7 @@ func (q *Queue) buryDeadLocked() {
 	}
 	q.mu.Lock()
 	a.burying = false
-	if q.state == running && q.log != nil {
+	if q.state != gone && q.log != nil {
 		for i := range dead {
 			if len(dead[i].ids) > 0 {
 				q.log.Settle(dead[i].ids)
