@@ -73,7 +73,7 @@ func (c *change) queueCreated(e *queueEntry) {
 		{Name: "durable", Value: e.spec.Durable},
 		{Name: "auto_delete", Value: e.spec.AutoDelete},
 		{Name: "exclusive", Value: e.spec.Exclusive},
-		{Name: "arguments", Value: argumentTexts(e.spec.Arguments.Table)},
+		{Name: "arguments", Value: ArgumentTexts(e.spec.Arguments.Table)},
 		{Name: "type", Value: typeModule(e)},
 		{Name: "leader", Value: c.v.set.config.Node},
 		{Name: "members", Value: []any{c.v.set.config.Node}},
@@ -108,7 +108,7 @@ func (c *change) exchangeCreated(e *exchangeEntry) {
 		{Name: "durable", Value: e.x.Durable},
 		{Name: "auto_delete", Value: e.x.AutoDelete},
 		{Name: "internal", Value: e.x.Internal},
-		{Name: "arguments", Value: argumentTexts(e.x.Arguments)},
+		{Name: "arguments", Value: ArgumentTexts(e.x.Arguments)},
 		{Name: "policy", Value: policy},
 		userField(e.user),
 	})
@@ -135,7 +135,7 @@ func (c *change) bindingEvent(key string, from *exchangeEntry, to end, bindingKe
 		{Name: "destination_name", Value: to.name()},
 		{Name: "destination_kind", Value: to.kind()},
 		{Name: "routing_key", Value: bindingKey},
-		{Name: "arguments", Value: argumentTexts(args)},
+		{Name: "arguments", Value: ArgumentTexts(args)},
 		{Name: "vhost", Value: c.v.name},
 		userField(user),
 	})
@@ -201,9 +201,9 @@ func userField(user string) frames.Field {
 // typeModule is what RabbitMQ's events call a queue's type.
 func typeModule(e *queueEntry) string { return "rabbit_" + e.spec.Arguments.Type + "_queue" }
 
-// argumentTexts shows arguments as events do: one Erlang tuple of name, type and
+// ArgumentTexts shows arguments as events do: one Erlang tuple of name, type and
 // value each (RabbitMQ 4.0).
-func argumentTexts(t frames.Table) []any {
+func ArgumentTexts(t frames.Table) []any {
 	list := make([]any, len(t))
 	for i, f := range t {
 		value := fmt.Sprint(f.Value)

@@ -81,11 +81,14 @@ func Open(cfg Config) (*Set, error) {
 		vhosts:      make(map[string]*VHost),
 		global:      make(map[string]json.RawMessage),
 	}
-	if err := s.recover(); err != nil {
-		return nil, errors.Join(fmt.Errorf("recover definitions: %w", err), s.Stop())
+	err := s.recover()
+	if err != nil {
+		err = fmt.Errorf("recover definitions: %w", err)
+	} else {
+		err = cfg.Store.Recovered()
 	}
-	if err := cfg.Store.Recovered(); err != nil {
-		return nil, errors.Join(err, s.Stop())
+	if err != nil {
+		return nil, s.abandon(err)
 	}
 	if len(s.vhosts) == 0 && !cfg.NoDefaultVHost {
 		if err := s.Create(defaultVHost, Options{Description: "Default virtual host"}); err != nil {
@@ -93,6 +96,18 @@ func Open(cfg Config) (*Set, error) {
 		}
 	}
 	return s, nil
+}
+
+// abandon ends what Open has begun. Timers that wait for the end of the recovery
+// find everything stopped.
+func (s *Set) abandon(err error) error {
+	err = errors.Join(err, s.Stop())
+	select {
+	case <-s.recovered:
+	default:
+		close(s.recovered)
+	}
+	return err
 }
 
 // newIncarnation returns a number that tells a thing apart from earlier ones of
