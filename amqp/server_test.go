@@ -143,3 +143,52 @@ func appendPublish(dst []byte, channel uint16, key string, properties, body []by
 	dst = frames.AppendContentHeader(dst, channel, uint64(len(body)), properties)
 	return frames.AppendBody(dst, channel, body, 131072)
 }
+
+// dialPipe is a client on a pipe, which works in a synctest bubble. It has not
+// logged in.
+func dialPipe(t *testing.T, s *Server) *rawClient {
+	t.Helper()
+	client, server := net.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.serveConn(context.Background(), server)
+	}()
+	t.Cleanup(func() {
+		client.Close()
+		<-done
+	})
+	return &rawClient{t: t, sock: client}
+}
+
+// wantEOF wants the end of the stream, and nothing before it.
+func (c *rawClient) wantEOF() {
+	c.t.Helper()
+	b, err := io.ReadAll(c.sock)
+	if err != nil || len(b) > 0 {
+		c.t.Fatalf("got %x, %v; want the end of the stream", b, err)
+	}
+}
+
+// wantClose wants connection.close on channel 0, or channel.close on others.
+func (c *rawClient) wantClose(channel uint16, code frames.Code, text string) {
+	c.t.Helper()
+	f := c.next()
+	id, args, _ := frames.SplitMethod(f.Payload)
+	m, err := frames.DecodeMethod(id, args)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var got frames.ConnectionClose
+	switch m := m.(type) {
+	case *frames.ConnectionClose:
+		got = *m
+	case *frames.ChannelClose:
+		got = frames.ConnectionClose(*m)
+	default:
+		c.t.Fatalf("got method %d.%d, want a close", id.Class(), id.Method())
+	}
+	if f.Channel != channel || got.ReplyCode != uint16(code) || got.ReplyText != text {
+		c.t.Fatalf("got close %d %q on channel %d; want %d %q on channel %d", got.ReplyCode, got.ReplyText, f.Channel, code, text, channel)
+	}
+}

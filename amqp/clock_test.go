@@ -1,0 +1,198 @@
+package amqp
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+// What depends on time runs on the fake clock of a bubble, over a pipe.
+
+func TestHandshakeTimeout(t *testing.T) {
+	for name, send := range map[string]string{"nothing sent": "", "after connection.start": frames.ProtocolHeader} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestServer(t, zap.NewNop())
+				c := dialPipe(t, s)
+				start := time.Now()
+				if send != "" {
+					c.write([]byte(send))
+					c.want(frames.ConnectionStartID)
+				}
+				c.wantEOF()
+				if d := time.Since(start); d < 10*time.Second || d > 14*time.Second {
+					t.Errorf("closed after %v, want 10 s", d)
+				}
+			})
+		})
+	}
+}
+
+// tuned is a client that has chosen a heartbeat.
+func tuned(t *testing.T, s *Server, heartbeat uint16) *rawClient {
+	t.Helper()
+	c := dialPipe(t, s)
+	c.write([]byte(frames.ProtocolHeader))
+	c.want(frames.ConnectionStartID)
+	c.method(0, &frames.ConnectionStartOk{Mechanism: "PLAIN", Response: []byte("\x00guest\x00guest"), ClientProperties: frames.Table{
+		{Name: "capabilities", Value: frames.Table{{Name: "connection.blocked", Value: true}, {Name: "consumer_cancel_notify", Value: true}}}}})
+	c.want(frames.ConnectionTuneID)
+	c.method(0, &frames.ConnectionTuneOk{ChannelMax: 2047, FrameMax: 131072, Heartbeat: heartbeat})
+	c.method(0, &frames.ConnectionOpen{VHost: "/"})
+	c.want(frames.ConnectionOpenOkID)
+	return c
+}
+
+func TestHeartbeatsAreSentAndASilentClientIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tuned(t, newTestServer(t, zap.NewNop()), 2)
+		start := time.Now()
+		for i := range 4 {
+			f := c.next()
+			want := time.Duration(i+2) * time.Second // open-ok counted as traffic of the first second
+			if f.Type != frames.HeartbeatFrame || f.Channel != 0 || time.Since(start) != want {
+				t.Fatalf("frame type %d on channel %d after %v, want a heartbeat after %v", f.Type, f.Channel, time.Since(start), want)
+			}
+		}
+		c.wantEOF()
+		if d := time.Since(start); d != 6*time.Second {
+			t.Errorf("a client with a heartbeat of 2 s was cut off after %v, want 6 s", d)
+		}
+	})
+}
+
+func TestAnyByteOfTheClientCountsAsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tuned(t, newTestServer(t, zap.NewNop()), 1)
+		beat := frames.AppendHeartbeat(nil)
+		for i := range 40 { // one byte in 1.5 s: a frame takes 12 s
+			time.Sleep(1500 * time.Millisecond)
+			go drainFor(c, time.Millisecond)
+			c.write(beat[i%len(beat) : i%len(beat)+1])
+		}
+	})
+}
+
+// drainFor reads what is there, so that the pipe does not block the broker.
+func drainFor(c *rawClient, d time.Duration) {
+	c.sock.SetReadDeadline(time.Now().Add(d))
+	var b [4096]byte
+	c.sock.Read(b[:])
+}
+
+func TestConsumerTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tuned(t, newTestServer(t, zap.NewNop()), 0)
+		c.method(1, &frames.ChannelOpen{})
+		c.want(frames.ChannelOpenOkID)
+		c.call(&frames.QueueDeclare{Queue: "q", Arguments: frames.Table{{Name: "x-consumer-timeout", Value: int32(5000)}}}, frames.QueueDeclareOkID)
+		c.call(&frames.BasicConsume{Queue: "q", ConsumerTag: "c"}, frames.BasicConsumeOkID)
+		time.Sleep(time.Hour) // nothing is out: nothing times out
+		c.write(appendPublish(nil, 1, "q", []byte{0, 0}, []byte("m")))
+		c.want(frames.BasicDeliverID)
+		start := time.Now()
+		c.next() // header
+		c.next() // body
+		c.wantClose(1, frames.PreconditionFailed, "PRECONDITION_FAILED - delivery acknowledgement on channel 1 timed out. "+
+			"Timeout value used: 5000 ms. This timeout value can be configured, see consumers doc guide to learn more")
+		if d := time.Since(start); d < 5*time.Second || d > 10*time.Second {
+			t.Errorf("closed after %v, want between 5 and 10 s", d)
+		}
+		c.method(1, &frames.ChannelCloseOk{})
+		c.method(1, &frames.ChannelOpen{})
+		c.want(frames.ChannelOpenOkID)
+		c.method(1, &frames.BasicGet{Queue: "q", NoAck: true})
+		if m := c.want(frames.BasicGetOkID).(*frames.BasicGetOk); !m.Redelivered {
+			t.Error("the message that timed out is not marked as redelivered")
+		}
+		c.next()
+		c.next()
+	})
+}
+
+func TestAlarmBlocksPublishersOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer(t, zap.NewNop())
+		s.SetAlarm("memory", true)
+		c := tuned(t, s, 0)
+		c.method(1, &frames.ChannelOpen{})
+		c.want(frames.ChannelOpenOkID)
+		c.call(&frames.QueueDeclare{Queue: "q"}, frames.QueueDeclareOkID) // not blocked until it publishes
+		c.write(appendPublish(nil, 1, "q", []byte{0, 0}, []byte("m")))
+		if m := c.want(frames.ConnectionBlockedID).(*frames.ConnectionBlocked); m.Reason != "low on memory" {
+			t.Errorf("blocked with reason %q, want %q", m.Reason, "low on memory")
+		}
+		other := tuned(t, s, 0)
+		other.method(1, &frames.ChannelOpen{})
+		other.want(frames.ChannelOpenOkID)
+		other.method(1, &frames.BasicGet{Queue: "q", NoAck: true})
+		other.want(frames.BasicGetOkID) // the message that blocked its publisher was taken
+		other.next()
+		other.next()
+
+		s.SetAlarm("disk", true) // a second alarm, and the end of the first, say nothing
+		s.SetAlarm("memory", false)
+		go c.method(1, &frames.QueueDeclare{Queue: "q", Passive: true}) // waits: the socket is not read
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		s.SetAlarm("disk", false)
+		c.want(frames.ConnectionUnblockedID)
+		c.want(frames.QueueDeclareOkID)
+	})
+}
+
+func TestARefusedLoginIsAnsweredOnlyToClientsThatUnderstand(t *testing.T) {
+	for name, tt := range map[string]struct {
+		capable bool
+		resp    string
+	}{
+		"wrong password, capable":     {true, "\x00guest\x00wrong"},
+		"wrong password, not capable": {false, "\x00guest\x00wrong"},
+		"malformed, capable":          {true, "nonsense"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := dialPipe(t, newTestServer(t, zap.NewNop()))
+				c.write([]byte(frames.ProtocolHeader))
+				c.want(frames.ConnectionStartID)
+				start := time.Now()
+				c.method(0, &frames.ConnectionStartOk{Mechanism: "PLAIN", Response: []byte(tt.resp), ClientProperties: frames.Table{
+					{Name: "capabilities", Value: frames.Table{{Name: "authentication_failure_close", Value: tt.capable}}}}})
+				if tt.capable && tt.resp != "nonsense" {
+					c.wantClose(0, frames.AccessRefused, "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN. For details see the broker logfile.")
+					c.method(0, &frames.ConnectionCloseOk{})
+					if d := time.Since(start); d != 0 {
+						t.Errorf("answered after %v, want at once", d)
+					}
+					return
+				}
+				c.wantEOF()
+				if d := time.Since(start); d != 3*time.Second {
+					t.Errorf("cut off after %v, want 3 s of silence", d)
+				}
+			})
+		})
+	}
+}
+
+func TestForcedCloseReachesAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer(t, zap.NewNop())
+		c := tuned(t, s, 0)
+		synctest.Wait()
+		name := s.Connections()[0].Name
+		if s.CloseConnection("no such", "bye") {
+			t.Error("closed a connection that is not there")
+		}
+		if !s.CloseConnection(name, "bye") {
+			t.Errorf("no connection %q", name)
+		}
+		c.wantClose(0, frames.ConnectionForced, "CONNECTION_FORCED - bye")
+		c.method(0, &frames.ConnectionCloseOk{})
+		c.wantEOF()
+	})
+}
