@@ -1,0 +1,134 @@
+package vhost
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/queue"
+)
+
+func TestEvents(t *testing.T) {
+	s := open(t, newFakeStore())
+	v, _ := s.Get("/")
+	log := declareQueue(t, v, QueueDeclare{Name: "log"})
+	if s.Listening() {
+		t.Error("listening without a binding")
+	}
+	bindQueue(t, v, "log", "amq.rabbitmq.event", "#")
+	log.Purge()
+	by := &fakeActor{}
+	steps := []func() error{
+		func() error { return s.Create("v2", Options{Description: "d"}) },
+		func() error {
+			return v.DeclareExchange(by, ExchangeDeclare{Name: "x", Type: "fanout", Arguments: args("alternate-exchange", "ae")})
+		},
+		func() error {
+			_, err := v.DeclareQueue(by, QueueDeclare{Name: "q", Durable: true, Arguments: args("x-max-length", int32(5))})
+			return err
+		},
+		func() error { return v.BindQueue(by, "q", "x", "k", nil) },
+		func() error {
+			_, err := v.DeleteQueue(by, "q", queue.Condition{})
+			return err
+		},
+		func() error { return v.DeleteExchange(by, "x", false) },
+		func() error {
+			return v.SetPolicy(by, Policy{Name: "p", Definition: queue.Definition{"max-length": 1}}, false)
+		},
+		func() error { return v.ClearPolicy(by, "p", false) },
+		func() error { return v.SetLimit(by, "max-queues", 5) },
+		func() error { return v.ClearLimit(by, "") },
+		func() error { return s.Delete("v2") },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Event("user.created", args("name", "joe"))
+	var keys []string
+	for _, m := range log.messages() {
+		keys = append(keys, m.RoutingKey)
+	}
+	want := []string{"vhost.created", "exchange.created", "queue.created", "binding.created", "binding.deleted", "queue.deleted",
+		"exchange.deleted", "policy.set", "policy.cleared", "vhost.limits.set", "vhost.limits.cleared", "vhost.deleted", "user.created"}
+	if !slices.Equal(keys, want) {
+		t.Fatalf("events are %q\nwant %q", keys, want)
+	}
+	m := log.messages()[2]
+	h := headersOf(t, m)
+	for name, want := range map[string]any{
+		"name": "q", "vhost": "/", "durable": true, "auto_delete": false, "exclusive": false, "type": "rabbit_classic_queue",
+		"leader": "leveret@test", "user_who_performed_action": "joe", "timestamp_in_ms": m.Time,
+	} {
+		if got, _ := h.Lookup(name); got != want {
+			t.Errorf("queue.created has %s %v, want %v", name, got, want)
+		}
+	}
+	arguments, _ := h.Lookup("arguments")
+	if got, want := texts(arguments.([]any)), []string{`{<<"x-max-length">>,signedint,5}`, `{<<"x-queue-type">>,longstr,<<"classic">>}`}; !slices.Equal(got, want) {
+		t.Errorf("queue.created has the arguments %q, want %q", got, want)
+	}
+	var p frames.Properties
+	if err := p.Parse(m.Header); err != nil || p.DeliveryMode != 2 || p.Timestamp != uint64(m.Time/1000) || len(m.Body) != 0 {
+		t.Errorf("event has properties %+v, error %v, a body of %d bytes", p, err, len(m.Body))
+	}
+}
+
+func TestTrace(t *testing.T) {
+	v := newVHost(t)
+	firehose := declareQueue(t, v, QueueDeclare{Name: "firehose"})
+	bindQueue(t, v, "firehose", "amq.rabbitmq.trace", "#")
+	declareQueue(t, v, QueueDeclare{Name: "q"})
+	bindQueue(t, v, "q", "amq.topic", "a.#")
+	p := v.NewPublisher()
+	p.Source = TraceSource{Connection: "127.0.0.1:1 -> 127.0.0.1:5672", Channel: 3, User: "joe"}
+	send := func(exchange, key string) {
+		m := &message.Message{Exchange: exchange, RoutingKey: key, Body: []byte("body"), Header: header(frames.Properties{
+			Flags: frames.FlagContentType | frames.FlagDeliveryMode, ContentType: []byte("text/plain"), DeliveryMode: 2}, args("h", int32(1)))}
+		p.Add(route(t, p, exchange, key), m, nil, 0)
+		p.Flush()
+	}
+	send("amq.topic", "a.b")
+	if got := len(firehose.messages()); got != 0 {
+		t.Fatalf("%d messages were traced while tracing is off", got)
+	}
+	v.SetTracing(true)
+	send("amq.topic", "a.b") // a known route
+	send("amq.topic", "a.c")
+	send("", "q")
+	send("", "none")
+	send("amq.rabbitmq.trace", "x")
+	v.TraceDeliver(&p.Source, "q", &message.Message{Exchange: "amq.topic", RoutingKey: "a.b", Body: []byte("body"), Header: header(frames.Properties{}, nil)}, true)
+	v.SetTracing(false)
+	send("amq.topic", "a.b")
+
+	type traced struct{ key, routed string }
+	var got []traced
+	for _, m := range firehose.messages() {
+		routed, _ := headersOf(t, m).Lookup("routed_queues")
+		list, _ := routed.([]any)
+		name := ""
+		if len(list) == 1 {
+			name = list[0].(string)
+		}
+		got = append(got, traced{m.RoutingKey, name})
+	}
+	want := []traced{{"publish.amq.topic", "q"}, {"publish.amq.topic", "q"}, {"publish.", "q"}, {"publish.", "none"}, {"x", ""}, {"deliver.q", ""}}
+	if !slices.Equal(got, want) {
+		t.Fatalf("traced %v\nwant %v", got, want)
+	}
+	first := firehose.messages()[0]
+	wantHeader := header(frames.Properties{}, args("exchange_name", "amq.topic", "routing_keys", []any{"a.b"},
+		"properties", args("content_type", "text/plain", "headers", args("h", int32(1)), "delivery_mode", int32(2)),
+		"node", "leveret@test", "vhost", "/", "connection", "127.0.0.1:1 -> 127.0.0.1:5672", "channel", int32(3), "user", "joe",
+		"routed_queues", []any{"q"}))
+	if string(first.Header) != string(wantHeader) || string(first.Body) != "body" {
+		t.Errorf("trace is %q with header\n%q\nwant\n%q", first.Body, first.Header, wantHeader)
+	}
+	if again, _ := headersOf(t, firehose.messages()[5]).Lookup("redelivered"); again != int32(1) {
+		t.Errorf("redelivered is %v", again)
+	}
+}
