@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -43,7 +44,8 @@ type conn struct {
 	frameMax   uint32
 	channelMax uint16
 	heartbeat  time.Duration
-	start      ConnectionInfo // published as info
+	start      ConnectionInfo    // published as info
+	cert       *x509.Certificate // the client's, verified; nil if it has none
 	vhost      *vhost.VHost
 	caps       capabilities
 	user       auth.User

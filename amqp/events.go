@@ -51,7 +51,7 @@ func (c *conn) createdEvent() frames.Table {
 		field("user", i.User), field("vhost", i.VHost), field("user_who_performed_action", i.User),
 		field("host", erlangAddr(i.Host.Addr())), field("port", int64(i.Host.Port())),
 		field("peer_host", erlangAddr(i.Peer.Addr())), field("peer_port", int64(i.Peer.Port())),
-		field("protocol", "{0,9,1}"), field("auth_mechanism", i.Mechanism), field("ssl", false),
+		field("protocol", "{0,9,1}"), field("auth_mechanism", i.Mechanism), field("ssl", i.TLS),
 		field("timeout", int64(i.Heartbeat.Seconds())), field("frame_max", int64(i.FrameMax)), field("channel_max", int64(i.ChannelMax)),
 		field("client_properties", i.ClientProperties), field("connected_at", i.ConnectedAt.UnixMilli()), field("type", "network"),
 	}
@@ -99,7 +99,7 @@ func (c *conn) loginEvent(name, mechanism string, err error) frames.Table {
 	t := frames.Table{
 		field("name", name), field("auth_mechanism", mechanism), field("connection_name", c.name), field("connection_type", "network"),
 		field("host", erlangAddr(c.start.Host.Addr())), field("peer_host", erlangAddr(c.start.Peer.Addr())),
-		field("peer_port", int64(c.start.Peer.Port())), field("protocol", "{0,9,1}"), field("ssl", false),
+		field("peer_port", int64(c.start.Peer.Port())), field("protocol", "{0,9,1}"), field("ssl", c.start.TLS),
 	}
 	if err != nil {
 		t = append(t, field("error", err.Error()))

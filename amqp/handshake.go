@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
 )
 
@@ -17,8 +16,9 @@ var capabilityNames = []string{
 	"consumer_priorities", "direct_reply_to", "exchange_exchange_bindings", "per_consumer_qos", "publisher_confirms",
 }
 
-// startFrame makes connection.start, which is the same for every connection.
-func (s *Server) startFrame() []byte {
+// startFrame makes connection.start, which is the same for every connection but
+// for the mechanisms.
+func (s *Server) startFrame(mechanisms string) []byte {
 	var caps frames.Table
 	for _, name := range capabilityNames {
 		caps = append(caps, frames.Field{Name: name, Value: true})
@@ -34,7 +34,7 @@ func (s *Server) startFrame() []byte {
 			{Name: "product", Value: s.cfg.Product},
 			{Name: "version", Value: s.cfg.Version},
 		},
-		Mechanisms: []byte(s.cfg.Auth.Mechanisms()),
+		Mechanisms: []byte(mechanisms),
 		Locales:    []byte("en_US"),
 	})
 }
@@ -248,11 +248,4 @@ func (c *conn) closeRequested(*frames.ConnectionClose) error {
 	c.state = closing
 	c.log.Info("connection closed", zap.String("user", c.user.Name))
 	return errEnd
-}
-
-// credentials gathers what a login may look at.
-func (c *conn) credentials(m *frames.ConnectionStartOk) auth.Credentials {
-	peer := c.start.Peer.Addr()
-	local := peer.IsLoopback() || !peer.IsValid() // what has no address is a pipe or a Unix socket
-	return auth.Credentials{Mechanism: m.Mechanism, Response: m.Response, Peer: peer, Loopback: local}
 }

@@ -14,7 +14,7 @@ import (
 // It returns why the connection ended.
 func (c *conn) readLoop(ctx context.Context) error {
 	c.sock.SetReadDeadline(time.Now().Add(c.srv.cfg.HandshakeTimeout))
-	if err := c.readHeader(); err != nil {
+	if err := c.readHeader(ctx); err != nil {
 		return err
 	}
 	for {
@@ -222,7 +222,10 @@ func (c *conn) pause(ctx context.Context) error {
 }
 
 // readHeader reads the protocol header and answers with connection.start.
-func (c *conn) readHeader() error {
+func (c *conn) readHeader(ctx context.Context) error {
+	if err := c.handshakeTLS(ctx); err != nil {
+		return err
+	}
 	var h [8]byte
 	if _, err := io.ReadFull(c.sock, h[:]); err != nil {
 		return err // a health check that sends nothing is no error
@@ -234,7 +237,11 @@ func (c *conn) readHeader() error {
 		return errEnd
 	}
 	c.state = awaitStartOk
-	c.out.raw(c.srv.start)
+	if c.cert != nil {
+		c.out.raw(c.srv.certStart)
+	} else {
+		c.out.raw(c.srv.start)
+	}
 	return nil
 }
 

@@ -82,13 +82,14 @@ type Server struct {
 	cfg Config // immutable
 	log *zap.Logger
 
-	start   []byte  // the connection.start frame, the same for all; immutable
-	replies replies // direct reply-to consumers
-	alarms  alarms  // memory and disk
-	users   userCounts
-	wg      sync.WaitGroup
-	stopped atomic.Bool
-	nextID  atomic.Uint64
+	start     []byte  // the connection.start frame; immutable
+	certStart []byte  // the same for a client with a verified certificate; immutable
+	replies   replies // direct reply-to consumers
+	alarms    alarms  // memory and disk
+	users     userCounts
+	wg        sync.WaitGroup
+	stopped   atomic.Bool
+	nextID    atomic.Uint64
 
 	// mu guards the fields below. It is held for one map access.
 	mu        sync.Mutex
@@ -104,7 +105,8 @@ func NewServer(cfg Config) *Server {
 		conns:     make(map[*conn]struct{}),
 	}
 	s.log = s.cfg.Log
-	s.start = s.startFrame()
+	s.start = s.startFrame(s.cfg.Auth.Mechanisms())
+	s.certStart = s.startFrame(s.cfg.Auth.CertMechanisms())
 	s.replies.init()
 	s.users = userCounts{auth: s.cfg.Auth, counts: make(map[string]*userCount)}
 	return s

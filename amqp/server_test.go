@@ -22,7 +22,7 @@ import (
 func newTestServer(t testing.TB, log *zap.Logger) *Server {
 	t.Helper()
 	store := persistence.NewMemory()
-	authority, err := auth.New(auth.Config{}, store)
+	authority, err := auth.New(auth.Config{Mechanisms: []string{"AMQPLAIN", "PLAIN", "EXTERNAL"}, CertName: auth.CommonName}, store)
 	if err != nil {
 		t.Fatal(err)
 	}

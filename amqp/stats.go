@@ -32,6 +32,7 @@ type ConnectionInfo struct {
 	Heartbeat        time.Duration
 	Received, Sent   uint64 // bytes
 	Channels         int
+	TLS              bool
 	Blocked          bool // not read, because of an alarm
 }
 
