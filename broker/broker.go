@@ -1,0 +1,138 @@
+// Package broker is the whole broker as one value: it builds the parts from a
+// config.Config, starts them in order and stops them in reverse. A program
+// that embeds a broker needs this package and config only.
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/amqp"
+	"github.com/leveretmq/leveret/config"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// A Broker is one node. It is started once and stopped once; Start and Stop
+// are called one after the other, from any goroutine.
+type Broker struct {
+	cfg    config.Config // immutable
+	log    *zap.Logger   // immutable
+	failed chan error    // immutable; capacity 1
+
+	// The parts below are set by Start and taken down by Stop, in this order
+	// and the reverse. What Start did not reach is nil.
+	store  persistence.Store
+	vhosts *vhost.Set
+	server *amqp.Server
+	cancel context.CancelFunc // ends the acceptor
+	serve  sync.WaitGroup     // the acceptor
+}
+
+// New makes a broker that is not started yet. It logs nothing if log is nil.
+func New(cfg config.Config, log *zap.Logger) *Broker {
+	if log == nil {
+		log = zap.NewNop()
+	}
+	return &Broker{cfg: cfg, log: log, failed: make(chan error, 1)}
+}
+
+// Start opens the data directory, recovers what is in it, and accepts clients
+// when it returns. The address is the one it listens on: with port 0 in the
+// configuration, the port it got. After an error nothing is left running.
+func (b *Broker) Start() (net.Addr, error) {
+	began := time.Now()
+	b.logSettings()
+	listener, err := b.build()
+	if err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	// The acceptor owns the listener; Stop ends it.
+	b.serve.Go(func() {
+		if err := b.server.Serve(ctx, listener); err != nil && ctx.Err() == nil {
+			b.failed <- fmt.Errorf("accept connections on %s: %w", listener.Addr(), err)
+		}
+	})
+	// Both lines are RabbitMQ's: tools that start a broker wait for the second.
+	b.log.Info("started TCP listener on " + listener.Addr().String())
+	b.log.Info("Server startup complete; 0 plugins started.", zap.Int64("ms", time.Since(began).Milliseconds()))
+	return listener.Addr(), nil
+}
+
+// Failed gets the reason if the broker ceases to accept clients by itself. It
+// must be stopped all the same.
+func (b *Broker) Failed() <-chan error { return b.failed }
+
+// Stop ends the broker in order: it accepts no more clients, closes the
+// connections with 320 and waits for them until ctx ends, returns what they
+// had not acknowledged to the queues, commits and closes the store. What was
+// confirmed is safe whatever Stop returns.
+func (b *Broker) Stop(ctx context.Context) error {
+	b.log.Info("stopping")
+	var err error
+	if b.server != nil {
+		err = b.server.Shutdown(ctx)
+		b.cancel()
+		b.serve.Wait()
+		b.server = nil
+	}
+	err = errors.Join(err, b.close())
+	b.log.Info("stopped")
+	return err
+}
+
+// close takes down what lies under the server, topmost first.
+func (b *Broker) close() error {
+	var err error
+	if b.vhosts != nil {
+		err = b.vhosts.Stop()
+		b.vhosts = nil
+	}
+	if b.store != nil {
+		err = errors.Join(err, b.store.Close())
+		b.store = nil
+	}
+	return err
+}
+
+// logSettings says what an operator may want to know of a start.
+func (b *Broker) logSettings() {
+	data := b.cfg.DataDir
+	if b.cfg.InMemory {
+		data = "none: in memory, nothing survives a stop"
+	}
+	b.log.Info("starting Leveret "+Version(),
+		zap.String("data-dir", data),
+		zap.String("durability", string(b.cfg.Durability)),
+		zap.String("profile", string(b.cfg.Profile)),
+		zap.Int64("memory-limit", b.cfg.MemoryLimit))
+	for _, later := range []struct{ flag, address string }{
+		{"management-listen", b.cfg.ManagementListen},
+		{"prometheus-listen", b.cfg.PrometheusListen},
+	} {
+		if later.address != "" {
+			b.log.Warn("this version does not serve it yet", zap.String(later.flag, later.address))
+		}
+	}
+}
+
+// listen opens the AMQP listener.
+func listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("port in use: %s is taken, perhaps by another broker; stop that one or choose another address with --listen (LEVERET_LISTEN)", address)
+	case err != nil:
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with --listen (LEVERET_LISTEN)", address, err)
+	}
+	return l, nil
+}

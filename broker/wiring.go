@@ -1,0 +1,126 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/amqp"
+	"github.com/leveretmq/leveret/auth"
+	"github.com/leveretmq/leveret/config"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/classic"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+const (
+	// compatibleVersion is the version clients are told: they choose what they
+	// may use by comparing it with RabbitMQ's.
+	compatibleVersion = "4.0.5"
+	// bodyShare is the part of the memory limit, in percent, that bodies of
+	// waiting messages may take before they are read back from disk instead.
+	bodyShare = 40
+)
+
+// build makes the parts from the bottom up and returns the open listener.
+func (b *Broker) build() (net.Listener, error) {
+	var err error
+	if b.store, err = openStore(b.cfg, b.log); err != nil {
+		return nil, err
+	}
+	authority, err := auth.New(auth.Config{
+		Log:         b.log,
+		DefaultUser: b.cfg.DefaultUser,
+		DefaultPass: b.cfg.DefaultPass,
+	}, b.store)
+	if err != nil {
+		return nil, fmt.Errorf("read users: %w", err)
+	}
+	b.vhosts, err = vhost.Open(vhost.Config{
+		Log:       b.log,
+		Store:     b.store,
+		Memory:    queue.NewBudget(b.cfg.MemoryLimit / 100 * bodyShare),
+		Factories: factories(),
+		Node:      nodeName(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("recover the queues: %w", err)
+	}
+	listener, err := listen(b.cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
+	b.server = amqp.NewServer(amqp.Config{
+		Log:     b.log,
+		VHosts:  b.vhosts,
+		Auth:    authority,
+		Store:   b.store,
+		Product: "Leveret",
+		Version: compatibleVersion,
+		Node:    nodeName(),
+	})
+	return listener, nil
+}
+
+// factories are the queue types by the name that x-queue-type has.
+func factories() map[string]queue.Factory {
+	return map[string]queue.Factory{
+		"classic": classic.New,
+	}
+}
+
+// openStore opens the store in the data directory, or one in memory.
+func openStore(cfg config.Config, log *zap.Logger) (persistence.Store, error) {
+	if cfg.InMemory {
+		return persistence.NewMemory(), nil
+	}
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w; name another folder with --data-dir (LEVERET_DATA_DIR)", err)
+	}
+	options := persistence.Options{
+		Dir:       filepath.Join(cfg.DataDir, "store"),
+		Log:       log,
+		DiskLimit: cfg.DiskFreeLimit,
+	}
+	if cfg.Profile == config.Server {
+		options.Profile = persistence.Server
+	}
+	if cfg.Durability == config.Relaxed {
+		options.Durability = persistence.Relaxed
+	}
+	store, err := persistence.Open(options)
+	if errors.Is(err, persistence.ErrLocked) {
+		return nil, fmt.Errorf("data directory in use: another broker works in %s; stop that one or name another folder with --data-dir (LEVERET_DATA_DIR)", cfg.DataDir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open data directory %s: %w", cfg.DataDir, err)
+	}
+	return store, nil
+}
+
+// nodeName is what the node calls itself, as in RabbitMQ's rabbit@host.
+func nodeName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	short, _, _ := strings.Cut(host, ".")
+	return "leveret@" + short
+}
+
+// Version is the version of this build: of the module, or of the checkout it
+// was built in.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
