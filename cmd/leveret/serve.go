@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/broker"
+	"github.com/leveretmq/leveret/config"
+)
+
+// stopPatience is how long an orderly stop waits for connections to end.
+// Container runtimes kill after 10 s.
+const stopPatience = 8 * time.Second
+
+// echo is how long after the first a signal is the same one again: timeout(1)
+// and some shells signal a process and then its group.
+const echo = 300 * time.Millisecond
+
+// serve runs a broker until a signal says stop. The flags are those given.
+func serve(flags map[string]string) error {
+	cfg, err := config.Load(flags, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	tuneGC(cfg)
+	log, err := newLogger(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Sync() }() // fails on terminals and pipes, which need none
+
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	b := broker.New(cfg, log)
+	if _, err := b.Start(); err != nil {
+		return err
+	}
+	var failure error
+	select {
+	case s := <-signals:
+		log.Info(signalName(s) + " received - shutting down") // RabbitMQ 4.0's line
+	case failure = <-b.Failed():
+		log.Error("shutting down", zap.Error(failure))
+	}
+	go exitOnSecond(signals)
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	defer cancel()
+	if err := b.Stop(ctx); err != nil {
+		return err
+	}
+	return failure
+}
+
+// exitOnSecond ends the process at once when a second signal says that the
+// orderly stop takes too long. What was confirmed is on disk already.
+func exitOnSecond(signals <-chan os.Signal) {
+	first := time.Now()
+	for range signals {
+		if time.Since(first) > echo {
+			os.Exit(1)
+		}
+	}
+}
+
+func signalName(s os.Signal) string {
+	if s == syscall.SIGTERM {
+		return "SIGTERM"
+	}
+	return "SIGINT"
+}
+
+// tuneGC sets the garbage collector's pace and the memory at which it hurries.
+// It is the program's to do, not an embedded broker's. The Go runtime's own
+// variables win: who sets them knows why.
+func tuneGC(cfg config.Config) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(cfg.GCPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(cfg.MemoryLimit)
+	}
+}
