@@ -104,7 +104,7 @@ func (ch *channel) basicConsume(m *frames.BasicConsume) error {
 	c.sub = &queue.Subscription{Consumer: c, Tag: tag, Arguments: m.Arguments, NoAck: m.NoAck, Exclusive: m.Exclusive,
 		Priority: priority, Prefetch: int(ch.prefetch.Load()), Window: &ch.window}
 	if err := q.Subscribe(c.sub); err != nil {
-		return err
+		return ch.queueError(name, err)
 	}
 	if !m.NoAck {
 		ch.watchAcks(q)
@@ -168,7 +168,7 @@ func (ch *channel) basicGet(m *frames.BasicGet) error {
 	}
 	d, left, ok, err := q.Get(m.NoAck)
 	if err != nil {
-		return err
+		return ch.queueError(name, err)
 	}
 	if !ok {
 		ch.counts.getEmpty.Add(1)

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/leveretmq/leveret/frames"
@@ -39,6 +40,15 @@ func (ch *channel) queueName(name string) (string, error) {
 		return "", frames.Errorf(frames.NotFound, "no previously declared queue")
 	}
 	return ch.lastQueue, nil
+}
+
+// queueError makes a queue that was deleted between being found and being used
+// a missing one.
+func (ch *channel) queueError(name string, err error) error {
+	if errors.Is(err, queue.ErrGone) {
+		return frames.Errorf(frames.NotFound, "no queue '%s' in vhost '%s'", name, ch.conn.vhost.Name())
+	}
+	return err
 }
 
 // bindNames resolves queue and routing key of a binding: if both are empty the
@@ -86,7 +96,7 @@ func (ch *channel) queuePurge(m *frames.QueuePurge) error {
 	}
 	n, err := ch.conn.vhost.PurgeQueue(ch, name)
 	if err != nil {
-		return err
+		return ch.queueError(name, err)
 	}
 	ch.replyUnless(m.NoWait, &frames.QueuePurgeOk{MessageCount: uint32(n)})
 	return nil
