@@ -282,7 +282,8 @@ func (v *VHost) replayHistory(from *exchangeEntry, to end) {
 	if len(history) == 0 {
 		return
 	}
-	p := v.NewPublisher()
+	p := v.borrow()
+	defer v.giveBack(p)
 	for _, m := range history {
 		p.replay(to, m)
 	}

@@ -17,13 +17,14 @@ import (
 // exchange drops them; permissions were checked when the queue was declared.
 func (v *VHost) deadLetter(from queue.Queue, to queue.Target, reason queue.Reason, dead []*message.Message) {
 	<-v.set.recovered // a timer may be faster than the recovery of the bindings
-	p := v.NewPublisher()
+	p := v.borrow()
+	defer v.giveBack(p)
 	now := time.Now()
 	for _, m := range dead {
 		d := deadLettered(m, from.Name(), to, reason, now)
 		rt, err := p.Route([]byte(d.Exchange), []byte(d.RoutingKey))
 		if err != nil {
-			return
+			break
 		}
 		p.addDead(rt, d, reason)
 	}

@@ -215,3 +215,15 @@ func TestDeadLettersWaitForRecovery(t *testing.T) {
 		}
 	})
 }
+
+func BenchmarkDeadLetter(b *testing.B) {
+	v := newBenchVHost(b, 1)
+	from, _ := v.Queue(System, "a")
+	m := &message.Message{Exchange: "x", RoutingKey: "k", Body: []byte("body"), Header: header(frames.Properties{
+		Flags: frames.FlagDeliveryMode, DeliveryMode: 2}, args("a", "b"))}
+	dead := []*message.Message{m}
+	b.ReportAllocs()
+	for b.Loop() {
+		v.deadLetter(from, queue.Target{Exchange: "amq.direct", Key: "k", HasKey: true}, queue.ReasonRejected, dead)
+	}
+}

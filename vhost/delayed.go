@@ -1,12 +1,9 @@
 package vhost
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/leveretmq/leveret/exchange"
 	"github.com/leveretmq/leveret/frames"
@@ -235,7 +232,8 @@ func (d *delayer) takeDueLocked(now int64) []delayedMessage {
 // a queue has a message, the record here may go.
 func (d *delayer) route(due []delayedMessage) (done []uint64) {
 	d.load(due)
-	p := d.v.NewPublisher()
+	p := d.v.borrow()
+	defer d.v.giveBack(p)
 	now := time.Now().UnixMilli()
 	for i := range due {
 		m := due[i].msg
@@ -255,43 +253,6 @@ func (d *delayer) route(due []delayedMessage) (done []uint64) {
 	p.Flush()
 	slices.Sort(done)
 	return done
-}
-
-// nearby is how far apart, in ids, messages may be that are read together.
-const nearby = 64
-
-// load reads the messages that are not in memory.
-func (d *delayer) load(due []delayedMessage) {
-	var missing []*delayedMessage
-	for i := range due {
-		if due[i].msg == nil {
-			missing = append(missing, &due[i])
-		}
-	}
-	slices.SortFunc(missing, func(a, b *delayedMessage) int { return cmp.Compare(a.id, b.id) })
-	var recs []persistence.Record
-	at := 0 // recs[:at] are before the next id
-	for i, m := range missing {
-		for at < len(recs) && recs[at].ID < m.id {
-			at++
-		}
-		if at == len(recs) {
-			maxBytes := 1
-			if i+1 < len(missing) && missing[i+1].id-m.id < nearby {
-				maxBytes = 64 << 10
-			}
-			var err error
-			if recs, err = d.log.Load(0, m.id, nil, maxBytes); err != nil {
-				d.v.log.Error("read delayed messages; they stay in the store until the next start",
-					zap.String("exchange", d.x.Name), zap.Int("messages", len(missing)-i), zap.Error(err))
-				return
-			}
-			at = 0
-		}
-		if at < len(recs) && recs[at].ID == m.id {
-			m.msg = restore(&recs[at])
-		}
-	}
 }
 
 // stop ends the timer; what is stored stays.

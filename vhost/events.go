@@ -46,7 +46,8 @@ func (s *Set) Event(key string, fields frames.Table) {
 
 // publish publishes a message of the broker itself. A missing exchange drops it.
 func (v *VHost) publish(m *message.Message) {
-	p := v.NewPublisher()
+	p := v.borrow()
+	defer v.giveBack(p)
 	rt, err := p.Route([]byte(m.Exchange), []byte(m.RoutingKey))
 	if err != nil {
 		return

@@ -71,6 +71,31 @@ func (v *VHost) NewPublisher() *Publisher {
 	return &Publisher{v: v, find: v.find}
 }
 
+// maxIdle bounds the publishers that a vhost keeps for its own messages.
+const maxIdle = 4
+
+// borrow returns a publisher for messages of the vhost itself: dead letters,
+// delayed ones, events. Give it back after Flush.
+func (v *VHost) borrow() *Publisher {
+	v.idleMu.Lock()
+	defer v.idleMu.Unlock()
+	n := len(v.idle) - 1
+	if n < 0 {
+		return v.NewPublisher()
+	}
+	p := v.idle[n]
+	v.idle = v.idle[:n]
+	return p
+}
+
+func (v *VHost) giveBack(p *Publisher) {
+	v.idleMu.Lock()
+	defer v.idleMu.Unlock()
+	if len(v.idle) < maxIdle {
+		v.idle = append(v.idle, p)
+	}
+}
+
 // Route finds the route of (exchange, key): 404 if the exchange is missing. It
 // checks neither permissions nor whether the exchange is internal.
 func (p *Publisher) Route(exchange, key []byte) (*Route, error) {

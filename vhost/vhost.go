@@ -49,6 +49,9 @@ type VHost struct {
 	policyMu sync.Mutex
 
 	connections atomic.Int64 // open connections, for the limit
+
+	idleMu sync.Mutex   // guards idle; a leaf
+	idle   []*Publisher // see borrow
 }
 
 // An exchangeEntry is an exchange with what the topology knows of it.
