@@ -187,36 +187,56 @@ func TestDelayedMessagesSurviveARestart(t *testing.T) {
 }
 
 func TestDelayedMessagesLeaveMemoryWhenItIsShort(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		budget := queue.NewBudget(1000)
-		s, err := Open(Config{Store: newFakeStore(), Memory: budget, Factories: map[string]queue.Factory{queue.Classic: fakeFactory}})
-		if err != nil {
-			t.Fatal(err)
+	for _, tt := range []struct {
+		name      string
+		lanes     bool
+		delays    int // different ones, from the first message to the last and again
+		mostReads int // reads of the log
+	}{
+		{"one by one", false, 1, 20},
+		{"in a sweep", true, 10, 4},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testDelayedWithoutMemory(t, tt.lanes, tt.delays, tt.mostReads) })
+		})
+	}
+}
+
+func testDelayedWithoutMemory(t *testing.T, lanes bool, delays, mostReads int) {
+	budget := queue.NewBudget(1000)
+	s, err := Open(Config{Store: newFakeStore(), Memory: budget, Factories: map[string]queue.Factory{queue.Classic: fakeFactory}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ := s.Get("/")
+	q := declareDelayed(t, v, true)
+	log := v.exchangeEntry("d").delayed.log.(*fakeLog)
+	log.lanes = lanes
+	p := v.NewPublisher()
+	want := make([]string, 0, 1000)
+	for i := range delays {
+		for j := i; j < cap(want); j += delays {
+			want = append(want, fmt.Sprint(j))
 		}
-		v, _ := s.Get("/")
-		q := declareDelayed(t, v, true)
-		p := v.NewPublisher()
-		var want []string
-		for i := range 200 {
-			want = append(want, fmt.Sprint(i))
-			add(t, p, newDelayed(want[i], int32(1000), true), nil)
-		}
-		p.Flush()
-		if used := budget.Used(); used > 2000 {
-			t.Errorf("%d bytes are in memory, with a budget of 1000", used)
-		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if got := q.bodies(); !slices.Equal(got, want) {
-			t.Errorf("queue has %q", got)
-		}
-		if used := budget.Used(); used != 0 {
-			t.Errorf("%d bytes are counted at the end", used)
-		}
-		if loads := v.exchangeEntry("d").delayed.log.(*fakeLog).loads; loads > 20 {
-			t.Errorf("%d loads for neighbouring messages", loads)
-		}
-	})
+	}
+	for i := range cap(want) {
+		add(t, p, newDelayed(fmt.Sprint(i), int32(1000+i%delays), true), nil)
+	}
+	p.Flush()
+	if used := budget.Used(); used > 2000 {
+		t.Errorf("%d bytes are in memory, with a budget of 1000", used)
+	}
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+	if got := q.bodies(); !slices.Equal(got, want) {
+		t.Errorf("queue has %d messages: %q", len(got), got)
+	}
+	if used := budget.Used(); used != 0 {
+		t.Errorf("%d bytes are counted at the end", used)
+	}
+	if log.loads > mostReads {
+		t.Errorf("the log was read %d times, want at most %d", log.loads, mostReads)
+	}
 }
 
 func TestDeletedDelayedExchangeDropsItsLog(t *testing.T) {

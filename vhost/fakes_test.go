@@ -201,7 +201,7 @@ func (s *fakeStore) All(kind persistence.Kind) iter.Seq2[string, []byte] {
 	}
 }
 
-// keys returns the keys of a kind, parts joined by a blank.
+// count is how many definitions of a kind there are.
 func (s *fakeStore) count(kind persistence.Kind) int {
 	n := 0
 	for range s.All(kind) {
@@ -247,6 +247,7 @@ type fakeLog struct {
 	dropped bool
 	pending []*message.Receipt // released by commit
 	manual  bool               // commit releases, not Append
+	lanes   bool               // Lanes answers
 }
 
 func (l *fakeLog) ID() persistence.LogID { return l.id }
@@ -285,7 +286,20 @@ func (l *fakeLog) Settle(ids []uint64) {
 func (l *fakeLog) SettleRange(persistence.Lane, uint64, uint64) int { return 0 }
 func (l *fakeLog) Delivered(uint64)                                 {}
 func (l *fakeLog) Durable() uint64                                  { return 0 }
-func (l *fakeLog) Lanes() []persistence.LaneInfo                    { return nil }
+
+// Lanes tells nothing unless the test asks for it.
+func (l *fakeLog) Lanes() []persistence.LaneInfo {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.lanes {
+		return nil
+	}
+	info := persistence.LaneInfo{Count: len(l.records)}
+	for _, r := range l.records {
+		info.Bytes += int64(len(r.Body))
+	}
+	return []persistence.LaneInfo{info}
+}
 
 func (l *fakeLog) Load(_ persistence.Lane, from uint64, dst []persistence.Record, maxBytes int) ([]persistence.Record, error) {
 	l.mu.Lock()
