@@ -142,6 +142,7 @@ func deathHeader(p *frames.Properties, more *message.More) []byte {
 		entries[i] = deathEntry(&more.Deaths[i])
 	}
 	last := &more.Deaths[0]
+	t = slices.Grow(t, deathFields)
 	t = t.Set("x-death", entries)
 	t = t.Set("x-first-death-exchange", more.FirstDeath.Exchange)
 	t = t.Set("x-first-death-queue", more.FirstDeath.Queue)
@@ -149,10 +150,18 @@ func deathHeader(p *frames.Properties, more *message.More) []byte {
 	t = t.Set("x-last-death-exchange", last.Exchange)
 	t = t.Set("x-last-death-queue", last.Queue)
 	t = t.Set("x-last-death-reason", last.Reason)
-	p.SetTable(t.Sorted())
+	size := len(p.Headers) + deathSize*(1+len(more.Deaths)) // an estimate, so that one buffer is enough
+	p.Headers = frames.AppendTable(make([]byte, 0, size), t.Sorted())[4:]
+	p.Flags |= frames.FlagHeaders
 	p.Flags &^= frames.FlagExpiration
-	return p.Append(nil)
+	return p.Append(make([]byte, 0, len(p.Headers)+propertiesSize))
 }
+
+const (
+	deathFields    = 7   // headers that deathHeader sets
+	deathSize      = 256 // of an entry of x-death, or of the other headers, in bytes; an estimate
+	propertiesSize = 128 // of the properties without headers, in bytes; an estimate
+)
 
 // deathEntry is one entry of x-death, its fields in RabbitMQ 4.0's order.
 func deathEntry(d *message.Death) frames.Table {
