@@ -88,3 +88,10 @@ func (c *conn) waitStore(ctx context.Context) error {
 	}
 	return err
 }
+
+// Alarm is why publishers are blocked now, as in "low on memory"; "" if they are
+// not.
+func (s *Server) Alarm() string {
+	_, reason := s.alarms.up()
+	return reason
+}

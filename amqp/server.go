@@ -122,7 +122,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	for {
 		sock, err := l.Accept()
 		if err != nil {
-			if s.stopped.Load() || ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			if s.stopped.Load() || ctx.Err() != nil {
 				return nil
 			}
 			if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {

@@ -29,11 +29,13 @@ type Broker struct {
 
 	// The parts below are set by Start and taken down by Stop, in this order
 	// and the reverse. What Start did not reach is nil.
-	store  persistence.Store
-	vhosts *vhost.Set
-	server *amqp.Server
-	cancel context.CancelFunc // ends the acceptor
-	serve  sync.WaitGroup     // the acceptor
+	store    persistence.Store
+	spill    *spill // nil without a disk
+	vhosts   *vhost.Set
+	server   *amqp.Server
+	listener net.Listener
+	cancel   context.CancelFunc // ends the acceptor and the alarms
+	serve    sync.WaitGroup     // the acceptor and the alarms
 }
 
 // New makes a broker that is not started yet. It logs nothing if log is nil.
@@ -50,10 +52,10 @@ func New(cfg config.Config, log *zap.Logger) *Broker {
 func (b *Broker) Start() (net.Addr, error) {
 	began := time.Now()
 	b.logSettings()
-	listener, err := b.build()
-	if err != nil {
+	if err := b.build(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
+	listener := b.listener
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	// The acceptor owns the listener; Stop ends it.
@@ -62,6 +64,8 @@ func (b *Broker) Start() (net.Addr, error) {
 			b.failed <- fmt.Errorf("accept connections on %s: %w", listener.Addr(), err)
 		}
 	})
+	watch := &alarms{server: b.server, store: b.store, limit: b.cfg.MemoryLimit, inUse: memoryInUse, log: b.log}
+	b.serve.Go(func() { watch.run(ctx) }) // Stop ends it
 	// Both lines are RabbitMQ's: tools that start a broker wait for the second.
 	b.log.Info("started TCP listener on " + listener.Addr().String())
 	b.log.Info("Server startup complete; 0 plugins started.", zap.Int64("ms", time.Since(began).Milliseconds()))
@@ -97,6 +101,8 @@ func (b *Broker) close() error {
 		err = b.vhosts.Stop()
 		b.vhosts = nil
 	}
+	err = errors.Join(err, b.spill.close())
+	b.spill = nil
 	if b.store != nil {
 		err = errors.Join(err, b.store.Close())
 		b.store = nil

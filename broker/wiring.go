@@ -3,7 +3,6 @@ package broker
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -24,16 +23,16 @@ const (
 	// compatibleVersion is the version clients are told: they choose what they
 	// may use by comparing it with RabbitMQ's.
 	compatibleVersion = "4.0.5"
-	// bodyShare is the part of the memory limit, in percent, that bodies of
-	// waiting messages may take before they are read back from disk instead.
-	bodyShare = 40
 )
 
-// build makes the parts from the bottom up and returns the open listener.
-func (b *Broker) build() (net.Listener, error) {
+// build makes the parts from the bottom up and opens the listener.
+func (b *Broker) build() error {
 	var err error
 	if b.store, err = openStore(b.cfg, b.log); err != nil {
-		return nil, err
+		return err
+	}
+	if b.spill, err = newSpill(b.cfg, b.log); err != nil {
+		return err
 	}
 	authority, err := auth.New(auth.Config{
 		Log:         b.log,
@@ -41,21 +40,26 @@ func (b *Broker) build() (net.Listener, error) {
 		DefaultPass: b.cfg.DefaultPass,
 	}, b.store)
 	if err != nil {
-		return nil, fmt.Errorf("read users: %w", err)
+		return fmt.Errorf("read users: %w", err)
 	}
-	b.vhosts, err = vhost.Open(vhost.Config{
+	vhosts := vhost.Config{
 		Log:       b.log,
 		Store:     b.store,
-		Memory:    queue.NewBudget(b.cfg.MemoryLimit / 100 * bodyShare),
+		Memory:    queue.NewBudget(b.cfg.QueueMemory),
 		Factories: factories(),
 		Node:      nodeName(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("recover the queues: %w", err)
+		// Nobody deletes a vhost before there is a server.
+		OnVHostDeleted: func(name string) { b.server.CloseVHost(name) },
 	}
-	listener, err := listen(b.cfg.Listen)
+	if b.spill != nil {
+		vhosts.Spill = b.spill.log
+	}
+	b.vhosts, err = vhost.Open(vhosts)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("recover the queues: %w", err)
+	}
+	if b.listener, err = listen(b.cfg.Listen); err != nil {
+		return err
 	}
 	b.server = amqp.NewServer(amqp.Config{
 		Log:     b.log,
@@ -66,7 +70,8 @@ func (b *Broker) build() (net.Listener, error) {
 		Version: compatibleVersion,
 		Node:    nodeName(),
 	})
-	return listener, nil
+	authority.OnUserDeleted = b.server.CloseUser
+	return nil
 }
 
 // factories are the queue types by the name that x-queue-type has.
@@ -84,18 +89,7 @@ func openStore(cfg config.Config, log *zap.Logger) (persistence.Store, error) {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w; name another folder with --data-dir (LEVERET_DATA_DIR)", err)
 	}
-	options := persistence.Options{
-		Dir:       filepath.Join(cfg.DataDir, "store"),
-		Log:       log,
-		DiskLimit: cfg.DiskFreeLimit,
-	}
-	if cfg.Profile == config.Server {
-		options.Profile = persistence.Server
-	}
-	if cfg.Durability == config.Relaxed {
-		options.Durability = persistence.Relaxed
-	}
-	store, err := persistence.Open(options)
+	store, err := persistence.Open(storeOptions(cfg, filepath.Join(cfg.DataDir, "store"), log))
 	if errors.Is(err, persistence.ErrLocked) {
 		return nil, fmt.Errorf("data directory in use: another broker works in %s; stop that one or name another folder with --data-dir (LEVERET_DATA_DIR)", cfg.DataDir)
 	}
@@ -103,6 +97,18 @@ func openStore(cfg config.Config, log *zap.Logger) (persistence.Store, error) {
 		return nil, fmt.Errorf("open data directory %s: %w", cfg.DataDir, err)
 	}
 	return store, nil
+}
+
+// storeOptions sets up a store in this folder.
+func storeOptions(cfg config.Config, dir string, log *zap.Logger) persistence.Options {
+	o := persistence.Options{Dir: dir, Log: log, DiskLimit: cfg.DiskFreeLimit}
+	if cfg.Profile == config.Server {
+		o.Profile = persistence.Server
+	}
+	if cfg.Durability == config.Relaxed {
+		o.Durability = persistence.Relaxed
+	}
+	return o
 }
 
 // nodeName is what the node calls itself, as in RabbitMQ's rabbit@host.

@@ -32,6 +32,10 @@ type Config struct {
 	// soft limit: the garbage collector works harder as it is approached, and
 	// queues move bodies to disk well before.
 	MemoryLimit int64
+	// QueueMemory is how much memory the bodies of waiting messages may take
+	// before those that are on disk are dropped from memory and read back
+	// when their turn comes, in bytes; transient ones are moved to disk.
+	QueueMemory int64
 	// GCPercent is the garbage collector's pace: how far the heap grows, in
 	// percent of what is live, before it runs.
 	GCPercent int
@@ -96,6 +100,7 @@ func Default() Config {
 		Durability:  Synced,
 		Profile:     Server,
 		MemoryLimit: DefaultMemoryLimit(),
+		QueueMemory: 64 << 20,
 		GCPercent:   400,
 		DefaultUser: "guest",
 		DefaultPass: "guest",

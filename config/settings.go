@@ -48,6 +48,8 @@ func Settings() []Setting {
 			set: func(c *Config, s string) error { return setSize(&c.DiskFreeLimit, s) }},
 		{Name: "memory-limit", Default: "60 % of this machine's or container's", Usage: "`memory` the broker may take, as in 2GB or 512MiB",
 			set: func(c *Config, s string) error { return setSize(&c.MemoryLimit, s) }},
+		{Name: "queue-memory", Default: "64MiB", Usage: "`memory` that waiting messages may take; what exceeds it waits on disk (16MiB with the profile tiny)",
+			set: func(c *Config, s string) error { return setSize(&c.QueueMemory, s) }},
 		{Name: "gc-percent", Default: "400, tiny 100", Usage: "how far the heap grows, in `percent` of what is live, before the garbage collector runs",
 			set: func(c *Config, s string) error { return setPercent(&c.GCPercent, s) }},
 		{Name: "default-user", Default: "guest", Usage: "`name` of the administrator made when the data folder is empty",
@@ -105,14 +107,16 @@ func setWord[T ~string](to *T, text string, words ...T) error {
 	return nil
 }
 
-// setProfile takes a profile, and with it the garbage collector's pace: on a
-// small machine memory is worth more than the time to collect it.
+// setProfile takes a profile, and with it the garbage collector's pace and the
+// memory of queues: on a small machine memory is worth more than the time to
+// collect it and to read messages back.
 func setProfile(c *Config, text string) error {
 	if err := setWord(&c.Profile, text, Server, Tiny); err != nil {
 		return err
 	}
 	if c.Profile == Tiny {
 		c.GCPercent = 100
+		c.QueueMemory = 16 << 20
 	}
 	return nil
 }

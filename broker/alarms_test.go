@@ -1,0 +1,77 @@
+package broker
+
+import (
+	"errors"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/leveretmq/leveret/amqp"
+	"github.com/leveretmq/leveret/auth"
+	"github.com/leveretmq/leveret/persistence"
+)
+
+// fakeHealth is a store in the state that the test says.
+type fakeHealth struct {
+	persistence.Store
+	health persistence.Health
+}
+
+func (f *fakeHealth) Health() persistence.Health { return f.health }
+
+func newTestAlarms(t *testing.T) (*alarms, *fakeHealth, *int64, *observer.ObservedLogs) {
+	t.Helper()
+	authority, err := auth.New(auth.Config{}, persistence.NewMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.InfoLevel)
+	store, used := &fakeHealth{}, new(int64)
+	a := &alarms{server: amqp.NewServer(amqp.Config{Auth: authority}), store: store, limit: 1000,
+		inUse: func() int64 { return *used }, log: zap.New(core)}
+	return a, store, used, logs
+}
+
+func TestMemoryAlarm(t *testing.T) {
+	a, _, used, _ := newTestAlarms(t)
+	for _, tt := range []struct {
+		used int64
+		want string
+	}{
+		{1000, ""},
+		{1001, "low on memory"},
+		{960, "low on memory"}, // not yet far enough below
+		{950, ""},
+		{1000, ""},
+	} {
+		*used = tt.used
+		a.checkMemory()
+		if got := a.server.Alarm(); got != tt.want {
+			t.Errorf("%d bytes in use of 1000: alarm %q, want %q", tt.used, got, tt.want)
+		}
+	}
+}
+
+func TestStoreAlarm(t *testing.T) {
+	a, store, _, logs := newTestAlarms(t)
+	for _, tt := range []struct {
+		health persistence.Health
+		want   string
+	}{
+		{persistence.Health{}, ""},
+		{persistence.Health{DiskLow: true}, "low on disk"},
+		{persistence.Health{}, ""},
+		{persistence.Health{Err: errors.New("write: no space left on device")}, "low on disk"},
+		{persistence.Health{Err: errors.New("write: no space left on device")}, "low on disk"},
+	} {
+		store.health = tt.health
+		a.checkStore()
+		if got := a.server.Alarm(); got != tt.want {
+			t.Errorf("%+v: alarm %q, want %q", tt.health, got, tt.want)
+		}
+	}
+	if n := logs.FilterLevelExact(zap.ErrorLevel).Len(); n != 1 {
+		t.Errorf("%d error lines for a failed store, want 1", n)
+	}
+}

@@ -1,0 +1,108 @@
+package broker
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/leveretmq/leveret/config"
+)
+
+func testConfig(t *testing.T) config.Config {
+	cfg := config.Default()
+	cfg.Listen = "127.0.0.1:0"
+	cfg.DataDir = t.TempDir()
+	return cfg
+}
+
+// stop ends the broker at the end of its test.
+func stop(t *testing.T, b *Broker) {
+	t.Helper()
+	if err := b.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Tools that start a broker wait for these lines, in this order.
+func TestStartLog(t *testing.T) {
+	core, logged := observer.New(zapcore.InfoLevel)
+	cfg := testConfig(t)
+	cfg.ManagementListen = "127.0.0.1:15672"
+	b := New(cfg, zap.New(core))
+	addr, err := b.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(t, b)
+	var lines []string
+	for _, e := range logged.All() {
+		lines = append(lines, e.Message)
+	}
+	all := strings.Join(lines, "\n")
+	for _, want := range []string{"starting Leveret", "this version does not serve it yet", "started TCP listener on " + addr.String(), "Server startup complete; 0 plugins started.", "stopped"} {
+		_, rest, found := strings.Cut(all, want)
+		if !found {
+			t.Errorf("the log lacks %q, or it comes too early:\n%s", want, strings.Join(lines, "\n"))
+		}
+		all = rest
+	}
+}
+
+// A start that fails leaves nothing behind: the directory can be used at once.
+func TestFailedStartCleansUp(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := testConfig(t)
+	cfg.Listen = taken.Addr().String()
+	if _, err := New(cfg, nil).Start(); err == nil || !strings.Contains(err.Error(), "port in use") {
+		t.Errorf("Start with a taken port: error %v", err)
+	}
+	cfg.Listen = "127.0.0.1:0"
+	b := New(cfg, nil)
+	if _, err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, b)
+}
+
+func TestTwoBrokersInOneProcess(t *testing.T) {
+	one, two := New(testConfig(t), nil), New(testConfig(t), nil)
+	for _, b := range []*Broker{one, two} {
+		if _, err := b.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer stop(t, b)
+	}
+}
+
+func TestDataDirectoryThatCannotBeMade(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.DataDir = "/dev/null/leveret"
+	_, err := New(cfg, nil).Start()
+	if err == nil || !strings.Contains(err.Error(), "--data-dir") {
+		t.Errorf("error %v, want one that names --data-dir", err)
+	}
+}
+
+// A listener that dies is reported; the broker can still be stopped.
+func TestFailedListener(t *testing.T) {
+	b := New(testConfig(t), nil)
+	if _, err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-b.Failed(); !strings.Contains(err.Error(), "accept connections on 127.0.0.1:") {
+		t.Errorf("Failed() = %v", err)
+	}
+	stop(t, b)
+}
