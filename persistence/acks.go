@@ -33,7 +33,7 @@ func (w *ackWriter) add(slot int, r *run, mark uint64) {
 	w.slot = slot
 	w.b = binary.AppendUvarint(w.b, mark)
 	switch {
-	case r.live == 0:
+	case r.live == 0, r.moved:
 		w.b = append(w.b, ackGone)
 	case r.set == nil:
 		w.b = append(w.b, ackFrom)

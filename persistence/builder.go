@@ -27,13 +27,11 @@ type span struct {
 	freed    int64
 }
 
-// A builtRun remembers what a run of a new chunk was made of, until the
-// commit. src is nil for a run made of records of the batch; see move.go.
+// A builtRun remembers what a run of a new chunk was made of, until the commit.
 type builtRun struct {
 	b        *batch
 	from, to int
-	mark     uint64
-	moved    []ref
+	mark     uint64 // the delivered mark that is in the directory
 }
 
 // reset makes the builder ready for the next chunk. data is its new buffer.
@@ -178,39 +176,42 @@ func (c *chunkBuilder) addBody(body []byte) sharedRef {
 	return ref
 }
 
-// finish returns the chunk and the values to write: the directory, then the
-// parts of the data, which are none if the data is small enough to be in the
-// directory. threshold and part are in bytes.
+// finish returns the chunk and its values, see directory.chunk.
 func (c *chunkBuilder) finish(threshold, part int) (*chunk, [][]byte) {
-	d := &c.dir
-	d.runsLen = uint64(len(c.data))
+	logs := make([]*diskLog, len(c.runs))
+	for i := range c.runs {
+		logs[i] = c.runs[i].b.log
+	}
+	c.dir.runsLen = uint64(len(c.data))
 	c.data = append(c.data, c.bodies...)
-	d.dataLen = uint64(len(c.data))
-	room := minDirEntry*len(d.entries) + 16
-	ck := &chunk{id: c.id, runs: make([]run, len(d.entries))}
+	ck, values := c.dir.chunk(c.data, logs, threshold, part)
+	ck.id = c.id
+	return ck, values
+}
+
+// chunk makes the chunk of a directory whose data is complete, and the values
+// to write: the directory, then the parts of the data, which are none if the
+// data is so small that it goes with the directory. logs are those of the
+// entries; threshold and part are in bytes.
+func (d *directory) chunk(data []byte, logs []*diskLog, threshold, part int) (*chunk, [][]byte) {
+	d.dataLen = uint64(len(data))
+	ck := &chunk{runs: make([]run, len(d.entries))}
 	for i := range d.entries {
-		ck.runs[i] = d.entries[i].run(c.log(i))
+		ck.runs[i] = d.entries[i].run(logs[i])
 		ck.live.Add(int64(d.entries[i].count))
 	}
-	if len(c.data)+room < threshold {
-		value := seal(append(d.append(make([]byte, 0, room+len(c.data)+64)), c.data...))
+	room := 2*minDirEntry*len(d.entries) + 16
+	if len(data)+room < threshold {
+		value := seal(append(d.append(make([]byte, 0, room+len(data))), data...))
 		ck.size = int64(len(value))
 		return ck, [][]byte{value}
 	}
 	d.part = uint64(part)
 	values := [][]byte{seal(d.append(make([]byte, 0, 2*room)))}
-	values = slices.AppendSeq(values, slices.Chunk(c.data, part))
+	values = slices.AppendSeq(values, slices.Chunk(data, part))
 	ck.parts = len(values) - 1
-	ck.size = int64(len(values[0]) + len(c.data))
+	ck.size = int64(len(values[0]) + len(data))
 	return ck, values
-}
-
-func (c *chunkBuilder) log(slot int) *diskLog {
-	r := c.runs[slot]
-	if r.b != nil {
-		return r.b.log
-	}
-	return r.moved[0].run().log
 }
 
 // run is the run that a directory entry stands for, with all records live.

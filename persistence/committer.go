@@ -72,6 +72,10 @@ func (c *committer) run() {
 func (c *committer) begin() {
 	c.current, c.next = c.next, nil
 	done := c.done
+	if len(c.current.writes) == 0 {
+		done <- nil
+		return
+	}
 	c.s.eng.commit(c.current.writes, func(err error) { done <- err })
 }
 
@@ -162,7 +166,7 @@ func (c *committer) linger(timer *time.Timer) {
 func (s *Disk) work() (urgent, settled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.queue) > 0 || len(s.ops) > 0, len(s.dirty) > 0
+	return len(s.queue) > 0 || len(s.ops) > 0 || len(s.moves) > 0, len(s.dirty) > 0
 }
 
 // finish writes the head record as it is, so that the next start wastes no
@@ -194,17 +198,23 @@ func (c *committer) abandon() {
 	for _, g := range []*group{c.current, c.next} {
 		if g != nil {
 			answer(g.ops, err)
+			for _, m := range g.moves {
+				m.done <- err
+			}
 		}
 	}
 	if c.round != nil {
 		c.round.answer(err)
 	}
 	c.s.mu.Lock()
-	ops := c.s.ops
-	c.s.ops, c.s.closing = nil, true
+	ops, moves := c.s.ops, c.s.moves
+	c.s.ops, c.s.moves, c.s.closing = nil, nil, true
 	logs := slices.Collect(maps.Values(c.s.logs))
 	c.s.mu.Unlock()
 	answer(ops, err)
+	for _, m := range moves {
+		m.done <- err
+	}
 	for _, l := range logs {
 		l.fail(err)
 	}

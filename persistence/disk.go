@@ -47,6 +47,7 @@ type Disk struct {
 	queue    []*diskLog
 	dirty    []*chunk
 	ops      []*op
+	moves    []*move
 	pool     []*batch
 	room     chan struct{} // closed when Wait may look again
 	watchers []chan struct{}

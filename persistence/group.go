@@ -18,25 +18,21 @@ type group struct {
 }
 
 // build makes the next group, of the round in progress or a new one; nil if
-// there is nothing to write.
+// there is nothing to write. A group may turn out to have no writes: all its
+// records were settled by then.
 func (c *committer) build() *group {
-	for {
-		if c.round == nil {
-			c.round = c.gather()
-		}
-		if c.round == nil {
-			return nil
-		}
-		g := new(group)
-		c.fill(g, c.round)
-		if c.round.empty() {
-			c.round = nil
-		}
-		if len(g.writes) > 0 {
-			return g
-		}
-		c.publish(g) // all of it was settled meanwhile
+	if c.round == nil {
+		c.round = c.gather()
 	}
+	if c.round == nil {
+		return nil
+	}
+	g := new(group)
+	c.fill(g, c.round)
+	if c.round.empty() {
+		c.round = nil
+	}
+	return g
 }
 
 // fill puts as much of the round into the group as it may hold.
@@ -56,6 +52,11 @@ func (c *committer) fill(g *group, r *round) {
 		return
 	}
 	for len(r.tail) > 0 && g.fits(c.s.lim, r.tail[0].writes) {
+		if m := r.tail[0].move; m != nil {
+			m.c.id = c.nextChunk
+			c.nextChunk++
+			m.patchKeys()
+		}
 		g.take(c.s.lim, r.tail[0])
 		r.tail[0] = tailItem{}
 		r.tail = r.tail[1:]
@@ -290,14 +291,17 @@ func (c *committer) indexRunLocked(l *diskLog, bt *built, slot int, t *toll) {
 	if br.mark > l.savedMark {
 		l.savedMark, l.savedIn, l.savedAcks = br.mark, bt.c, false
 	}
+	bytes := r.bytes
 	for i := br.from; i < br.to && br.b.late != nil; i++ {
-		if br.b.settledLate(i) && br.b.entries[i].lane == r.lane && r.settle(br.b.entries[i].id) {
+		if e := &br.b.entries[i]; br.b.settledLate(i) && e.lane == r.lane && r.settle(e.id) {
+			bytes -= int64(len(e.body)) // the lane has been told the same
 			t.add(bt.c, 1)
 		}
 	}
+	r.bytes = bytes
 	ln := l.laneLocked(r.lane)
 	ln.push(ref{bt.c, uint32(slot)})
-	if ln.tiny > mergeTiny {
+	if ln.tiny > c.s.opts.mergeTiny {
 		c.s.wantMerge(l)
 	}
 }

@@ -156,16 +156,21 @@ func (k *keeper) look() {
 
 // pass returns the space of dead chunks to the system.
 func (k *keeper) pass() {
-	k.dead.Store(0)
-	if err := k.pad(); err != nil {
-		return // closed or failed: others say so
+	if k.reclaim() && k.relocate() {
+		k.reclaim()
 	}
-	if !k.pause(settleFiles) {
-		return
+	k.look()
+}
+
+// reclaim collects the files that hold only dead chunks. It returns false if
+// the store is being closed, or has failed.
+func (k *keeper) reclaim() bool {
+	k.dead.Store(0)
+	if k.pad() != nil || !k.pause(settleFiles) {
+		return false
 	}
 	k.collect(wholeFile)
-	k.relocate()
-	k.look()
+	return true
 }
 
 // pad writes so much padding that the memtable is flushed: only a flushed

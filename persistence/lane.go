@@ -43,8 +43,11 @@ func (ln *lane) forget(n int, bytes int64) {
 	}
 }
 
-// push adds the youngest run.
+// push adds the youngest run, unless nothing of it is live any more.
 func (ln *lane) push(r ref) {
+	if r.run().live == 0 {
+		return
+	}
 	ln.refs = append(ln.refs, r)
 	if r.c.tiny() {
 		ln.tiny++

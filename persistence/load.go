@@ -10,6 +10,7 @@ import (
 // the next one need not decode the run from its start. The zero cursor is none.
 type cursor struct {
 	chunk uint64
+	slot  uint32
 	next  uint64 // the id after the last one decoded
 	dec   decoder
 }
@@ -68,8 +69,8 @@ func (ld *loader) step() (more bool, err error) {
 	cur := ln.cursor
 	ln.cursor = cursor{} // taken: a second Load starts afresh
 	l.mu.Unlock()
-	if cur.chunk != r.c.id || cur.next > id {
-		cur = cursor{chunk: r.c.id}
+	if cur.chunk != r.c.id || cur.slot != r.slot || cur.next > id {
+		cur = cursor{chunk: r.c.id, slot: r.slot}
 	}
 	ld.from = id
 	return true, ld.run(r, &cur)

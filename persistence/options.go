@@ -55,8 +55,9 @@ type Options struct {
 
 	// wrap puts a layer over the engine; tests inject faults with it.
 	wrap func(engine) engine
-	// gcStep overrides the profile's bytes of dead chunks that start a pass.
-	gcStep int64
+	// gcStep and mergeTiny override the profile's.
+	gcStep    int64
+	mergeTiny int
 }
 
 const (
@@ -80,6 +81,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.gcStep == 0 {
 		o.gcStep = p.gcStep
+	}
+	if o.mergeTiny == 0 {
+		o.mergeTiny = mergeTiny
 	}
 	return o
 }

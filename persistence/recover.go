@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -123,15 +124,7 @@ func (ln *lane) noteEarliest(at int64) {
 
 // find is the live chunk with an id, or nil.
 func (r *recovery) find(id uint64) *chunk {
-	i, ok := slices.BinarySearchFunc(r.chunks, id, func(c *chunk, id uint64) int {
-		if c.id < id {
-			return -1
-		}
-		if c.id > id {
-			return 1
-		}
-		return 0
-	})
+	i, ok := slices.BinarySearchFunc(r.chunks, id, func(c *chunk, id uint64) int { return cmp.Compare(c.id, id) })
 	if !ok {
 		return nil
 	}
@@ -238,16 +231,7 @@ func (ln *lane) adopt(r ref) {
 
 // sortAdopted brings the runs in order: those that were moved are in younger chunks.
 func (ln *lane) sortAdopted() {
-	slices.SortFunc(ln.refs, func(a, b ref) int {
-		x, y := a.run().first, b.run().first
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(ln.refs, func(a, b ref) int { return cmp.Compare(a.run().first, b.run().first) })
 	if ln.count == 0 {
 		ln.earliest = 0
 	}

@@ -61,9 +61,12 @@ func (c *committer) gather() *round {
 func (c *committer) gatherTail(r *round) {
 	s := c.s
 	s.mu.Lock()
-	dirty, ops := s.dirty, s.ops
-	s.dirty, s.ops = nil, nil
+	dirty, ops, moves := s.dirty, s.ops, s.moves
+	s.dirty, s.ops, s.moves = nil, nil, nil
 	s.mu.Unlock()
+	for _, m := range moves {
+		r.tail = append(r.tail, tailItem{writes: c.gatherMove(m), move: m})
+	}
 	for i := 0; i < len(dirty); i++ {
 		// A chunk that dies may make another one dirty: see carryMark.
 		dirty = c.gatherChunk(r, dirty[i], dirty)
@@ -113,7 +116,7 @@ func (ck *chunk) ackState() []byte {
 	for i := range ck.runs {
 		r := &ck.runs[i]
 		r.log.mu.Lock()
-		if l := r.log; r.live < r.count || l.savedIn == ck && l.savedAcks {
+		if l := r.log; r.live < r.count || r.moved || l.savedIn == ck && l.savedAcks {
 			l.saveMarkLocked(ck, true)
 			w.add(i, r, l.savedMark)
 		}
@@ -308,6 +311,9 @@ func (r *round) answer(err error) {
 	for _, t := range r.tail {
 		if t.op != nil {
 			t.op.done <- err
+		}
+		if t.move != nil {
+			t.move.done <- err
 		}
 	}
 }

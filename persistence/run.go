@@ -15,6 +15,7 @@ type run struct {
 	count uint32   // records written; immutable
 	live  uint32   // records not settled
 	lane  Lane     // immutable
+	moved bool     // a transaction being written moves it to another chunk
 }
 
 // chunk is one value, or several, in the store: the runs written together.
@@ -98,8 +99,8 @@ func (r *run) shrink(n uint32) {
 	r.live -= n
 }
 
-// advance moves from to the first live id at or after it, and drops the set
-// when what is left has no gaps.
+// advance moves from to the first live id at or after it, and drops the set of
+// a run written without gaps when what is left has none either.
 func (r *run) advance(to uint64) {
 	r.from = to
 	if r.live == 0 {
@@ -111,7 +112,8 @@ func (r *run) advance(to uint64) {
 	}
 	off, _ := r.set.next(uint32(to - r.first))
 	r.from = r.first + uint64(off)
-	if uint64(r.live) == r.last()-r.from+1 {
+	// A run written with gaps keeps its set: ack states are in terms of its bits.
+	if r.count == r.span+1 && uint64(r.live) == r.last()-r.from+1 {
 		r.set = nil
 	}
 }
