@@ -9,15 +9,22 @@ import (
 
 	"github.com/leveretmq/leveret/amqp"
 	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/vhost"
 )
 
 const (
-	// memoryInterval is how often the memory in use is looked at; nothing
-	// announces it. RabbitMQ 4.0 does so every 2.5 s.
-	memoryInterval = time.Second
-	// memoryClear is the part of the limit, in percent, that memory must fall
-	// below to end an alarm, so that it does not flicker.
-	memoryClear = 95
+	// memoryHigh and memoryClear are the parts of the memory limit, in percent,
+	// at which the memory alarm is set and cleared. Nearer to the limit the
+	// garbage collector would take most of the time.
+	memoryHigh  = 80
+	memoryClear = 75
+	// Nothing announces that memory fills up. It is looked at again when it
+	// could have filled up at fillRate, in bytes per second, but within these
+	// bounds. RabbitMQ 4.0 looks every 2.5 s.
+	fillRate     = 1 << 30
+	shortestLook = 50 * time.Millisecond
+	longestLook  = 2500 * time.Millisecond
 )
 
 // alarms raises and clears the alarms that stop publishers. One goroutine runs
@@ -25,26 +32,29 @@ const (
 type alarms struct {
 	server *amqp.Server
 	store  persistence.Store
+	vhosts *vhost.Set
+	budget *queue.Budget
 	limit  int64 // of memory, in bytes
 	inUse  func() int64
 	log    *zap.Logger
 
-	memory, disk, failed bool
+	memory, disk, failed bool // what was said last
 }
 
 // run watches the store and the memory until ctx ends.
 func (a *alarms) run(ctx context.Context) {
-	tick := time.NewTicker(memoryInterval)
-	defer tick.Stop()
+	changed := a.store.Watch()
 	a.checkStore()
+	timer := time.NewTimer(shortestLook)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-a.store.Watch():
+		case <-changed:
 			a.checkStore()
-		case <-tick.C:
-			a.checkMemory()
+		case <-timer.C:
+			timer.Reset(a.checkMemory())
 		}
 	}
 }
@@ -74,30 +84,57 @@ func (a *alarms) checkStore() {
 	}
 }
 
-// checkMemory blocks publishers while the process takes more memory than it may.
-func (a *alarms) checkMemory() {
+// checkMemory blocks publishers while the process takes more memory than it
+// may, and says when to look again.
+func (a *alarms) checkMemory() time.Duration {
+	if a.budget.Exceeded() {
+		a.pageOut()
+	}
 	used := a.inUse()
-	high := used > a.limit
+	threshold := a.limit / 100 * memoryHigh
 	if a.memory {
-		high = used > a.limit/100*memoryClear
+		threshold = a.limit / 100 * memoryClear
 	}
-	if high == a.memory {
-		return
+	if high := used > threshold; high != a.memory {
+		a.setMemory(high, used)
 	}
+	if a.memory {
+		return shortestLook
+	}
+	toFill := time.Duration(float64(threshold-used) / fillRate * float64(time.Second))
+	return min(max(toFill, shortestLook), longestLook)
+}
+
+func (a *alarms) setMemory(high bool, used int64) {
 	a.memory = high
 	a.server.SetAlarm("memory", high)
 	if high {
 		a.log.Warn("memory alarm set: publishers are blocked until memory is free again", zap.Int64("used", used), zap.Int64("limit", a.limit))
-	} else {
-		a.log.Info("memory alarm cleared", zap.Int64("used", used), zap.Int64("limit", a.limit))
+		return
+	}
+	a.log.Info("memory alarm cleared", zap.Int64("used", used), zap.Int64("limit", a.limit))
+}
+
+// pageOut makes idle queues give up what they keep in memory. Queues in use do
+// so by themselves.
+func (a *alarms) pageOut() {
+	for _, name := range a.vhosts.Names() {
+		v, ok := a.vhosts.Get(name)
+		if !ok { // deleted meanwhile
+			continue
+		}
+		for q := range v.Queues() {
+			if p, ok := q.Queue.(interface{ PageOut() }); ok {
+				p.PageOut()
+			}
+		}
 	}
 }
 
-// memoryInUse is what the Go runtime has of the system and has not given back,
-// in bytes. Pages of mapped files are not in it: the system takes them back
-// when it needs them.
+// memoryInUse is what the last garbage collection found alive, in bytes. It is
+// never old when it matters: the nearer the limit, the more often it runs.
 func memoryInUse() int64 {
-	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
-	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
+	return int64(s[0].Value.Uint64())
 }

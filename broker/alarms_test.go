@@ -2,7 +2,9 @@ package broker
 
 import (
 	"errors"
+	"runtime"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -10,6 +12,7 @@ import (
 	"github.com/leveretmq/leveret/amqp"
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
 )
 
 // fakeHealth is a store in the state that the test says.
@@ -28,7 +31,7 @@ func newTestAlarms(t *testing.T) (*alarms, *fakeHealth, *int64, *observer.Observ
 	}
 	core, logs := observer.New(zap.InfoLevel)
 	store, used := &fakeHealth{}, new(int64)
-	a := &alarms{server: amqp.NewServer(amqp.Config{Auth: authority}), store: store, limit: 1000,
+	a := &alarms{server: amqp.NewServer(amqp.Config{Auth: authority}), store: store, budget: queue.NewBudget(0), limit: 1000,
 		inUse: func() int64 { return *used }, log: zap.New(core)}
 	return a, store, used, logs
 }
@@ -39,17 +42,45 @@ func TestMemoryAlarm(t *testing.T) {
 		used int64
 		want string
 	}{
-		{1000, ""},
-		{1001, "low on memory"},
-		{960, "low on memory"}, // not yet far enough below
-		{950, ""},
-		{1000, ""},
+		{800, ""},
+		{801, "low on memory"},
+		{760, "low on memory"}, // not yet far enough below
+		{750, ""},
+		{800, ""},
 	} {
 		*used = tt.used
 		a.checkMemory()
 		if got := a.server.Alarm(); got != tt.want {
 			t.Errorf("%d bytes in use of 1000: alarm %q, want %q", tt.used, got, tt.want)
 		}
+	}
+}
+
+// With little room left memory is looked at often, with much of it seldom.
+func TestMemoryIsLookedAtBeforeItCanFillUp(t *testing.T) {
+	a, _, used, _ := newTestAlarms(t)
+	a.limit = 10 << 30
+	for _, tt := range []struct {
+		used int64
+		want time.Duration
+	}{
+		{0, longestLook},
+		{a.limit/100*80 - 1<<30, time.Second},
+		{a.limit / 100 * 80, shortestLook},
+		{a.limit, shortestLook},
+		{a.limit / 100 * 76, shortestLook}, // the alarm is still on
+	} {
+		*used = tt.used
+		if got := a.checkMemory(); got != tt.want {
+			t.Errorf("%d bytes in use: looks again after %v, want %v", tt.used, got, tt.want)
+		}
+	}
+}
+
+func TestMemoryInUse(t *testing.T) {
+	runtime.GC()
+	if got := memoryInUse(); got < 100<<10 || got > 1<<30 {
+		t.Errorf("memoryInUse = %d, which is not what a test holds", got)
 	}
 }
 

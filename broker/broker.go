@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,9 +34,11 @@ type Broker struct {
 	spill    *spill // nil without a disk
 	vhosts   *vhost.Set
 	server   *amqp.Server
+	alarms   *alarms
 	listener net.Listener
 	cancel   context.CancelFunc // ends the acceptor and the alarms
-	serve    sync.WaitGroup     // the acceptor and the alarms
+	running  sync.WaitGroup     // the acceptor and the alarms
+	stopping atomic.Bool
 }
 
 // New makes a broker that is not started yet. It logs nothing if log is nil.
@@ -55,21 +58,27 @@ func (b *Broker) Start() (net.Addr, error) {
 	if err := b.build(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	listener := b.listener
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
-	// The acceptor owns the listener; Stop ends it.
-	b.serve.Go(func() {
-		if err := b.server.Serve(ctx, listener); err != nil && ctx.Err() == nil {
-			b.failed <- fmt.Errorf("accept connections on %s: %w", listener.Addr(), err)
-		}
-	})
-	watch := &alarms{server: b.server, store: b.store, limit: b.cfg.MemoryLimit, inUse: memoryInUse, log: b.log}
-	b.serve.Go(func() { watch.run(ctx) }) // Stop ends it
+	b.running.Go(func() { b.serve(ctx) })
+	b.running.Go(func() { b.alarms.run(ctx) })
 	// Both lines are RabbitMQ's: tools that start a broker wait for the second.
-	b.log.Info("started TCP listener on " + listener.Addr().String())
+	b.log.Info("started TCP listener on " + b.listener.Addr().String())
 	b.log.Info("Server startup complete; 0 plugins started.", zap.Int64("ms", time.Since(began).Milliseconds()))
-	return listener.Addr(), nil
+	return b.listener.Addr(), nil
+}
+
+// serve accepts clients. It returns when Stop has closed the listener, or
+// reports that something else did.
+func (b *Broker) serve(ctx context.Context) {
+	err := b.server.Serve(ctx, b.listener)
+	if b.stopping.Load() {
+		return
+	}
+	if err == nil {
+		err = net.ErrClosed
+	}
+	b.failed <- fmt.Errorf("accept connections on %s: %w", b.listener.Addr(), err)
 }
 
 // Failed gets the reason if the broker ceases to accept clients by itself. It
@@ -81,14 +90,15 @@ func (b *Broker) Failed() <-chan error { return b.failed }
 // had not acknowledged to the queues, commits and closes the store. What was
 // confirmed is safe whatever Stop returns.
 func (b *Broker) Stop(ctx context.Context) error {
-	b.log.Info("stopping")
-	var err error
-	if b.server != nil {
-		err = b.server.Shutdown(ctx)
-		b.cancel()
-		b.serve.Wait()
-		b.server = nil
+	if b.server == nil {
+		return errors.New("the broker is not running")
 	}
+	b.log.Info("stopping")
+	b.stopping.Store(true)
+	err := b.server.Shutdown(ctx)
+	b.cancel()
+	b.running.Wait()
+	b.server = nil
 	err = errors.Join(err, b.close())
 	b.log.Info("stopped")
 	return err

@@ -65,12 +65,16 @@ func (b *Broker) build() error {
 		Log:     b.log,
 		VHosts:  b.vhosts,
 		Auth:    authority,
-		Store:   b.store,
+		Store:   spillingStore{Store: b.store, spill: b.spill},
 		Product: "Leveret",
 		Version: compatibleVersion,
 		Node:    nodeName(),
 	})
 	authority.OnUserDeleted = b.server.CloseUser
+	b.alarms = &alarms{
+		server: b.server, store: b.store, vhosts: b.vhosts, budget: vhosts.Memory,
+		limit: b.cfg.MemoryLimit, inUse: memoryInUse, log: b.log,
+	}
 	return nil
 }
 
