@@ -36,9 +36,9 @@ type Config struct {
 	// before those that are on disk are dropped from memory and read back
 	// when their turn comes, in bytes; transient ones are moved to disk.
 	QueueMemory int64
-	// GCPercent is the garbage collector's pace: how far the heap grows, in
-	// percent of what is live, before it runs.
-	GCPercent int
+	// GCHeadroom is how far the heap grows before the garbage collector runs,
+	// in bytes, unless it is so large that half of it is more.
+	GCHeadroom int64
 
 	// DefaultUser and DefaultPass are the administrator made at the first
 	// start, when the data directory is empty.
@@ -100,8 +100,8 @@ func Default() Config {
 		Durability:  Synced,
 		Profile:     Server,
 		MemoryLimit: DefaultMemoryLimit(),
-		QueueMemory: 64 << 20,
-		GCPercent:   400,
+		QueueMemory: 32 << 20,
+		GCHeadroom:  48 << 20,
 		DefaultUser: "guest",
 		DefaultPass: "guest",
 		LogLevel:    Info,

@@ -53,15 +53,15 @@ func TestDefaults(t *testing.T) {
 func TestTinyProfileCollectsGarbageSooner(t *testing.T) {
 	for _, tt := range []struct {
 		flags map[string]string
-		want  int
+		want  int64
 	}{
-		{map[string]string{"in-memory": "true"}, 400},
-		{map[string]string{"in-memory": "true", "profile": "tiny"}, 100},
-		{map[string]string{"in-memory": "true", "profile": "tiny", "gc-percent": "50"}, 50},
+		{map[string]string{"in-memory": "true"}, 48 << 20},
+		{map[string]string{"in-memory": "true", "profile": "tiny"}, 8 << 20},
+		{map[string]string{"in-memory": "true", "profile": "tiny", "gc-headroom": "1MiB"}, 1 << 20},
 	} {
 		c, err := Load(tt.flags, environment(nil))
-		if err != nil || c.GCPercent != tt.want {
-			t.Errorf("%v: GCPercent = %d, %v, want %d", tt.flags, c.GCPercent, err, tt.want)
+		if err != nil || c.GCHeadroom != tt.want {
+			t.Errorf("%v: GCHeadroom = %d, %v, want %d", tt.flags, c.GCHeadroom, err, tt.want)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestShownDefaultsAreTheDefaults(t *testing.T) {
 	c := Default()
 	for _, s := range Settings() {
 		switch s.Default {
-		case "off", "by profile", "400, tiny 100", "per-user data folder", "60 % of this machine's or container's":
+		case "off", "by profile", "per-user data folder", "60 % of this machine's or container's":
 			continue
 		}
 		before := c
@@ -95,7 +95,6 @@ func TestWrongValuesAreNamed(t *testing.T) {
 		{"in-memory", "maybe", `--in-memory "maybe": want true or false`},
 		{"durability", "safe", `--durability "safe": want one of [synced relaxed]`},
 		{"memory-limit", "much", `--memory-limit "much": want a size such as 512MiB, 2GB or a number of bytes`},
-		{"gc-percent", "0", `--gc-percent "0": want a number of percent from 1 to 10000`},
 	} {
 		_, err := Load(map[string]string{tt.flag: tt.value}, environment(nil))
 		if err == nil || err.Error() != tt.want {

@@ -48,10 +48,10 @@ func Settings() []Setting {
 			set: func(c *Config, s string) error { return setSize(&c.DiskFreeLimit, s) }},
 		{Name: "memory-limit", Default: "60 % of this machine's or container's", Usage: "`memory` the broker may take, as in 2GB or 512MiB",
 			set: func(c *Config, s string) error { return setSize(&c.MemoryLimit, s) }},
-		{Name: "queue-memory", Default: "64MiB", Usage: "`memory` that waiting messages may take; what exceeds it waits on disk (16MiB with the profile tiny)",
+		{Name: "queue-memory", Default: "32MiB", Usage: "`memory` that waiting messages may take; what exceeds it waits on disk (16MiB with the profile tiny)",
 			set: func(c *Config, s string) error { return setSize(&c.QueueMemory, s) }},
-		{Name: "gc-percent", Default: "400, tiny 100", Usage: "how far the heap grows, in `percent` of what is live, before the garbage collector runs",
-			set: func(c *Config, s string) error { return setPercent(&c.GCPercent, s) }},
+		{Name: "gc-headroom", Default: "48MiB", Usage: "`memory` that the heap grows by before the garbage collector runs (8MiB with the profile tiny)",
+			set: func(c *Config, s string) error { return setSize(&c.GCHeadroom, s) }},
 		{Name: "default-user", Default: "guest", Usage: "`name` of the administrator made when the data folder is empty",
 			set: func(c *Config, s string) error { return setText(&c.DefaultUser, s) }},
 		{Name: "default-pass", Default: "guest", Usage: "`password` of that administrator",
@@ -115,19 +115,9 @@ func setProfile(c *Config, text string) error {
 		return err
 	}
 	if c.Profile == Tiny {
-		c.GCPercent = 100
+		c.GCHeadroom = 8 << 20
 		c.QueueMemory = 16 << 20
 	}
-	return nil
-}
-
-// setPercent takes a positive number of percent.
-func setPercent(to *int, text string) error {
-	n, err := strconv.Atoi(strings.TrimSuffix(text, "%"))
-	if err != nil || n <= 0 || n > 10000 {
-		return errors.New("want a number of percent from 1 to 10000")
-	}
-	*to = n
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -73,16 +72,4 @@ func signalName(s os.Signal) string {
 		return "SIGTERM"
 	}
 	return "SIGINT"
-}
-
-// tuneGC sets the garbage collector's pace and the memory at which it hurries.
-// It is the program's to do, not an embedded broker's. The Go runtime's own
-// variables win: who sets them knows why.
-func tuneGC(cfg config.Config) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(cfg.GCPercent)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(cfg.MemoryLimit)
-	}
 }
