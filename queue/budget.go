@@ -39,6 +39,13 @@ func (b *Budget) Excess() int64 {
 	return b.used.Load() - limit/8*7
 }
 
+// Pressed says whether the limit is exceeded by more than an eighth: queues that
+// keep a little each are too many.
+func (b *Budget) Pressed() bool {
+	limit := b.limit.Load()
+	return limit > 0 && b.used.Load() > limit/8*9
+}
+
 // Exceeded says whether more is used than allowed.
 func (b *Budget) Exceeded() bool {
 	limit := b.limit.Load()

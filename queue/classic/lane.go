@@ -38,7 +38,9 @@ type pages struct {
 	spilled  int      // in the spill log
 	bytes    int64    // of their bodies; an estimate after a restart
 	earliest int64    // no expiry of any of them is before; 0 if none expires
-	spill    persistence.Log
+
+	spill     persistence.Log // of transient messages; nil until one is needed
+	spilledTo queue.ID        // the last id that went there
 }
 
 func (p *pages) count() int { return p.stored + p.spilled }

@@ -11,14 +11,22 @@ import (
 	"github.com/leveretmq/leveret/queue"
 )
 
-// Sizes of paging, in bytes.
+// A window is what of the head of a lane stays in memory when the rest is paged
+// out, and how little of it is left when the next block is read; in bytes. Blocks
+// of two windows are read at once. A head of less than four is not split, so that
+// a block that was read is not paged out again.
 const (
-	// blockSize is what is read at once, in bodies and headers.
-	blockSize = 512 << 10
-	// window is what of the head of a lane stays in memory, and how little of
-	// it is left when the next block is read.
-	window = 256 << 10
+	window      = 256 << 10
+	tightWindow = 16 << 10 // when many queues together are far over the budget
 )
+
+// windowNow is the window that there is memory for.
+func (q *Queue) windowNow() int64 {
+	if q.env.Memory.Pressed() {
+		return tightWindow
+	}
+	return window
+}
 
 // retryAfter is how long a queue waits after a read that failed.
 const retryAfter = time.Second
@@ -26,7 +34,8 @@ const retryAfter = time.Second
 // pageOutLocked drops from memory what is in a log, or can go to one, until the
 // budget of all queues is no longer exceeded. The head of each lane stays.
 func (q *Queue) pageOutLocked() {
-	if q.memory < 2*window {
+	keep := q.windowNow()
+	if q.memory < 4*keep {
 		return
 	}
 	var durable queue.ID
@@ -38,7 +47,7 @@ func (q *Queue) pageOutLocked() {
 		if need <= 0 {
 			return
 		}
-		need -= q.pageLaneLocked(i, durable, need)
+		need -= q.pageLaneLocked(i, durable, keep, need)
 	}
 }
 
@@ -53,18 +62,19 @@ func (q *Queue) PageOut() {
 }
 
 // pageLaneLocked pages out messages of one lane that weigh at least need, if
-// there are as many, and returns what they weighed.
-func (q *Queue) pageLaneLocked(i int, durable queue.ID, need int64) (freed int64) {
+// there are as many, and returns what they weighed. The first ones, which weigh
+// keep, stay.
+func (q *Queue) pageLaneLocked(i int, durable queue.ID, keep, need int64) (freed int64) {
 	l := &q.lanes[i]
 	if l.tail.n == 0 && l.paged.count() == 0 {
-		if l.headSize < 2*window {
+		if l.headSize < 4*keep {
 			return 0
 		}
-		l.split()
+		l.split(keep)
 	}
 	for l.tail.n > 0 && freed < need {
 		next := l.tail.front()
-		if !next.stored && !q.canSpillLocked(i) || next.stored && next.id > durable {
+		if !next.stored && !q.canSpillLocked(i, next.id) || next.stored && next.id > durable {
 			break
 		}
 		it := l.tail.pop()
@@ -81,11 +91,11 @@ func (q *Queue) pageLaneLocked(i int, durable queue.ID, need int64) (freed int64
 	return freed
 }
 
-// split leaves a window of the head and makes the rest the tail.
-func (l *lane) split() {
+// split leaves as much of the head as keep says and makes the rest the tail.
+func (l *lane) split(keep int64) {
 	var head deque[item]
 	var size int64
-	for l.head.n > 0 && size < window {
+	for l.head.n > 0 && size < keep {
 		it := l.head.pop()
 		size += int64(it.msg.Size())
 		head.push(it)
@@ -111,11 +121,12 @@ func (p *pages) add(it *item) {
 	}
 }
 
-// canSpillLocked says whether there is a log for the transient messages of a
-// lane; if not, one is asked for.
-func (q *Queue) canSpillLocked(i int) bool {
-	if q.lanes[i].paged.spill != nil {
-		return true
+// canSpillLocked says whether the log for the transient messages of a lane can
+// take the message; if there is no log, one is asked for. A message that was read
+// back from it stays in memory: ids have to rise in a log.
+func (q *Queue) canSpillLocked(i int, id queue.ID) bool {
+	if p := &q.lanes[i].paged; p.spill != nil {
+		return id > p.spilledTo
 	}
 	if q.env.Spill != nil && !q.after.noSpill {
 		q.after.wantSpill, q.after.spillLane = true, i
@@ -130,6 +141,7 @@ func (q *Queue) spillLocked(it *item, i int) {
 	}
 	q.records = append(q.records, persistence.Record{})
 	fill(&q.records[len(q.records)-1], it, i, nil)
+	q.lanes[i].paged.spilledTo = it.id
 }
 
 func (q *Queue) flushSpillLocked(l *lane) {
@@ -173,13 +185,14 @@ func (q *Queue) loadDueLocked() bool {
 	if l.paged.count() == 0 {
 		return false
 	}
-	return q.after.wantLoad || len(q.consumers) > 0 && l.headSize < window
+	return q.after.wantLoad || len(q.consumers) > 0 && l.headSize < q.windowNow()
 }
 
 // A load is the reading of one block of a lane.
 type load struct {
 	lane, epoch int
-	pages       // as they were at the start
+	size        int // of the block, in bytes of bodies and headers
+	pages           // as they were at the start
 	ready       chan struct{}
 }
 
@@ -223,7 +236,7 @@ func (q *Queue) beginLoadLocked() load {
 	}
 	q.after.wantLoad = false
 	q.after.loading = make(chan struct{})
-	return load{lane: i, epoch: q.after.epoch, pages: q.lanes[i].paged, ready: q.after.loading}
+	return load{lane: i, epoch: q.after.epoch, size: 2 * int(q.windowNow()), pages: q.lanes[i].paged, ready: q.after.loading}
 }
 
 // read reads a block, from the queue's log and the spill log as one. The lock is
@@ -275,7 +288,7 @@ func part(log persistence.Log, ld *load, count int, end *queue.ID) ([]persistenc
 	if count == 0 {
 		return nil, nil
 	}
-	recs, err := log.Load(laneID(ld.lane), uint64(ld.from), nil, blockSize)
+	recs, err := log.Load(laneID(ld.lane), uint64(ld.from), nil, ld.size)
 	if err != nil {
 		return nil, err
 	}

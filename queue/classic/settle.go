@@ -117,5 +117,5 @@ func (q *Queue) purgeLaneLocked(i int) {
 	if l.paged.spilled > 0 {
 		l.paged.spill.SettleRange(laneID(i), uint64(l.paged.from), uint64(l.paged.to))
 	}
-	*l = lane{paged: pages{spill: l.paged.spill}}
+	*l = lane{paged: pages{spill: l.paged.spill, spilledTo: l.paged.spilledTo}}
 }
