@@ -32,7 +32,7 @@ type part struct {
 
 // A batch is what a log gathered for one round of the committer.
 //
-// While it is the log's pending batch, the log's lock guards all of it. Once
+// While it is one of the log's pending batches, the log's lock guards all of it. Once
 // taken for a round its entries do not change any more and the committer reads
 // them without a lock; late stays guarded by the log's lock, next, done and
 // parts belong to the committer (parts under the log's lock, for fail).
@@ -44,6 +44,7 @@ type batch struct {
 	bytes   int64 // of the records in a chunk, about; shared bodies left out
 	lanes   [4]uint64
 	shared  bool // has shared bodies
+	taken   bool // in flight
 
 	late []uint64 // bit i: entry i was settled after the batch was taken
 	next int      // entries before it are in a chunk already built
@@ -184,16 +185,9 @@ func (b *batch) reset() {
 	*b = batch{entries: b.entries[:0], parts: b.parts[:0]}
 }
 
-// maxPooledEntries bounds the memory of a batch that is kept for its next use.
-const maxPooledEntries = 16 << 10
-
-// firstID is the least id in a batch, or the greatest number if it is empty.
-func (b *batch) firstID() uint64 {
-	if len(b.entries) == 0 {
-		return ^uint64(0)
-	}
-	return b.entries[0].id
-}
+// fullBatch is how many entries a batch takes before a log begins another, so
+// that batches can be used again whatever the backlog: 600 KB.
+const fullBatch = 4096
 
 // isLive reports whether entry i is neither settled nor committed.
 func (b *batch) isLive(i int) bool {

@@ -230,10 +230,10 @@ func answer(ops []*op, err error) {
 func (l *diskLog) fail(err error) {
 	l.mu.Lock()
 	var parts []part
-	if l.pending != nil {
-		parts = slices.Clone(l.pending.parts)
-		for i := range l.pending.parts {
-			l.pending.parts[i].receipt = nil
+	for _, b := range l.pending {
+		parts = append(parts, b.parts...)
+		for i := range b.parts {
+			b.parts[i].receipt = nil
 		}
 	}
 	l.mu.Unlock()

@@ -49,6 +49,7 @@ type Disk struct {
 	ops      []*op
 	moves    []*move
 	pool     []*batch
+	pooled   int           // entries the pool has room for
 	room     chan struct{} // closed when Wait may look again
 	watchers []chan struct{}
 	closing  bool
@@ -171,6 +172,7 @@ func (s *Disk) takeBatch(l *diskLog) *batch {
 	var b *batch
 	if n := len(s.pool); n > 0 {
 		b, s.pool = s.pool[n-1], s.pool[:n-1]
+		s.pooled -= cap(b.entries)
 	} else {
 		b = new(batch)
 	}
@@ -178,17 +180,19 @@ func (s *Disk) takeBatch(l *diskLog) *batch {
 	return b
 }
 
-// maxPooled is how many batches are kept for their next use.
-const maxPooled = 64
+// maxPooled is how many entries are kept for their next use, in bytes about 5 MB.
+const maxPooled = 8 * fullBatch
 
 func (s *Disk) putBatch(b *batch) {
-	if cap(b.entries) > maxPooledEntries {
+	n := cap(b.entries)
+	if n > 2*fullBatch {
 		return
 	}
 	b.reset()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.pool) < maxPooled {
+	if s.pooled+n <= maxPooled {
+		s.pooled += n
 		s.pool = append(s.pool, b)
 	}
 }

@@ -91,13 +91,15 @@ func (c *committer) mix(r *round, limit int) {
 		if len(r.cuts) > 0 {
 			maxSeq = r.cuts[0]
 		}
-		rest := r.mixed[:0]
+		rest := make([]*batch, 0, len(r.mixed))
 		for i, b := range r.mixed {
 			if c.builder.size() >= limit {
 				rest = append(rest, r.mixed[i:]...)
 				break
 			}
-			c.builder.take(b, limit, maxSeq)
+			if i == 0 || b.log != r.mixed[i-1].log { // a chunk has one stretch of a log
+				c.builder.take(b, limit, maxSeq)
+			}
 			if b.next < len(b.entries) {
 				rest = append(rest, b)
 			}

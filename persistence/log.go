@@ -24,7 +24,7 @@ type diskLog struct {
 	mu      sync.Mutex
 	lanes   []lane   // by number, made when first used
 	flights []*batch // taken by the committer, oldest first
-	pending *batch   // nil if nothing is
+	pending []*batch // not taken yet, oldest first; none of them is empty
 	lastID  uint64
 	queued  bool // is on the store's list of logs with a pending batch
 	opened  bool // has an owner
@@ -52,10 +52,7 @@ func (l *diskLog) Append(recs []Record, r *message.Receipt) {
 		release(r, err)
 		return
 	}
-	if l.pending == nil {
-		l.pending = l.s.takeBatch(l)
-	}
-	size := l.pending.add(recs, r, l.s)
+	size := l.openBatchLocked().add(recs, r, l.s)
 	l.lastID = max(l.lastID, recs[len(recs)-1].ID)
 	l.countLocked(recs)
 	queue := !l.queued
@@ -65,6 +62,16 @@ func (l *diskLog) Append(recs []Record, r *message.Receipt) {
 	}
 	l.mu.Unlock()
 	l.s.gathered(size)
+}
+
+// openBatchLocked is the pending batch to append to.
+func (l *diskLog) openBatchLocked() *batch {
+	if n := len(l.pending); n > 0 && len(l.pending[n-1].entries) < fullBatch {
+		return l.pending[n-1]
+	}
+	b := l.s.takeBatch(l)
+	l.pending = append(l.pending, b)
+	return b
 }
 
 // countLocked counts new records in their lanes.
@@ -118,12 +125,13 @@ func (l *diskLog) Settle(ids []uint64) {
 // uncommittedLocked finds the batch and the entry of an id that is not below
 // all of them. b is nil if a run may hold it, i is -1 if nothing does.
 func (l *diskLog) uncommittedLocked(id uint64) (b *batch, i int) {
-	if p := l.pending; p != nil && id >= p.firstID() {
-		return p, p.find(id)
+	for k := len(l.pending) - 1; k >= 0; k-- {
+		if p := l.pending[k]; id >= p.entries[0].id {
+			return p, p.find(id)
+		}
 	}
 	for k := len(l.flights) - 1; k >= 0; k-- {
-		f := l.flights[k]
-		if f.done < len(f.entries) && id >= f.entries[f.done].id {
+		if f := l.flights[k]; f.done < len(f.entries) && id >= f.entries[f.done].id {
 			return f, f.find(id)
 		}
 	}
@@ -144,7 +152,7 @@ func (l *diskLog) settleEntryLocked(b *batch, i int) (r *message.Receipt, size i
 		return nil, 0
 	}
 	ln, n := l.laneLocked(b.entries[i].lane), int64(len(b.entries[i].body))
-	if b != l.pending {
+	if b.taken {
 		if b.settleLate(i) {
 			ln.forget(1, n)
 		}
@@ -157,18 +165,21 @@ func (l *diskLog) settleEntryLocked(b *batch, i int) (r *message.Receipt, size i
 	return r, size
 }
 
-// tidyLocked frees what a pending batch holds for nothing.
+// tidyLocked frees what pending batches hold for nothing.
 func (l *diskLog) tidyLocked() {
-	p := l.pending
-	if p == nil {
-		return
+	keep := l.pending[:0]
+	for _, p := range l.pending {
+		switch {
+		case p.live == 0:
+			l.s.putBatch(p)
+			continue
+		case p.wasteful():
+			p.squeeze()
+		}
+		keep = append(keep, p)
 	}
-	if p.live == 0 {
-		l.pending = nil
-		l.s.putBatch(p)
-	} else if p.wasteful() {
-		p.squeeze()
-	}
+	clear(l.pending[len(keep):])
+	l.pending = keep
 }
 
 func (l *diskLog) SettleRange(number Lane, from, to uint64) int {
@@ -181,8 +192,8 @@ func (l *diskLog) SettleRange(number Lane, from, to uint64) int {
 	for _, f := range l.flights {
 		n += l.settleSpanLocked(f, number, from, to, &done, &freed)
 	}
-	if l.pending != nil {
-		n += l.settleSpanLocked(l.pending, number, from, to, &done, &freed)
+	for _, p := range l.pending {
+		n += l.settleSpanLocked(p, number, from, to, &done, &freed)
 	}
 	l.tidyLocked()
 	t.pay()
@@ -227,8 +238,8 @@ func (l *diskLog) Durable() uint64 {
 			return f.entries[f.done].id - 1
 		}
 	}
-	if l.pending != nil && len(l.pending.entries) > 0 {
-		return l.pending.entries[0].id - 1
+	if len(l.pending) > 0 {
+		return l.pending[0].entries[0].id - 1
 	}
 	return l.lastID
 }
@@ -278,14 +289,8 @@ func (l *diskLog) boundsLocked(ln *lane) (first, last uint64) {
 	return first, last
 }
 
-// uncommittedBatchesLocked are the batches in flight and the pending one.
-func (l *diskLog) uncommittedBatchesLocked() []*batch {
-	all := slices.Clip(l.flights)
-	if l.pending != nil {
-		all = append(all, l.pending)
-	}
-	return all
-}
+// uncommittedBatchesLocked are the batches in flight and the pending ones.
+func (l *diskLog) uncommittedBatchesLocked() []*batch { return slices.Concat(l.flights, l.pending) }
 
 func (l *diskLog) Drop() {
 	l.mu.Lock()

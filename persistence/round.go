@@ -233,39 +233,40 @@ func (c *committer) gatherBatches(r *round) {
 	s.mu.Unlock()
 	shared := false
 	for _, l := range queue {
-		b := l.takePending()
-		if b == nil {
-			continue
-		}
-		c.taken = append(c.taken, b)
-		shared = shared || b.shared
-		if b.bytes >= ownChunk && !b.shared {
-			r.own = append(r.own, b)
-		} else {
-			r.mixed = append(r.mixed, b)
+		own := true
+		for _, b := range l.takePending() {
+			c.taken = append(c.taken, b)
+			shared = shared || b.shared
+			own = own && b.bytes >= ownChunk && !b.shared // what follows must not overtake
+			if own {
+				r.own = append(r.own, b)
+			} else {
+				r.mixed = append(r.mixed, b)
+			}
 		}
 	}
 	clear(queue)
 	c.queue = queue
-	slices.SortFunc(r.mixed, func(a, b *batch) int { return cmp.Compare(a.log.id, b.log.id) })
+	slices.SortStableFunc(r.mixed, func(a, b *batch) int { return cmp.Compare(a.log.id, b.log.id) })
 	if shared {
 		r.cuts = cutShared(r.mixed, s.sizes.chunk)
 	}
 }
 
-// takePending puts the pending batch in flight; nil if there is none.
-func (l *diskLog) takePending() *batch {
+// takePending puts the pending batches in flight.
+func (l *diskLog) takePending() []*batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queued = false
-	b := l.pending
-	if b == nil {
-		return nil
+	n := len(l.flights)
+	for _, b := range l.pending {
+		b.squeeze()
+		b.taken = true
+		l.flights = append(l.flights, b)
 	}
-	b.squeeze()
-	l.pending = nil
-	l.flights = append(l.flights, b)
-	return b
+	clear(l.pending)
+	l.pending = l.pending[:0]
+	return slices.Clone(l.flights[n:])
 }
 
 // cutShared divides the shared bodies of a round, by their numbers, so that
