@@ -1,0 +1,180 @@
+package management
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/leveretmq/leveret/auth"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// An access is the check before a handler: who may call it (RabbitMQ 4.0: by
+// user tags). It finds the request's vhost if the path names one.
+type access func(r *request) error
+
+// anybody needs no credentials.
+func anybody(*request) error { return nil }
+
+// anyTag lets every user in that may use the API at all.
+func anyTag(r *request) error {
+	if err := r.authenticate(); err != nil {
+		return err
+	}
+	for _, tag := range []string{auth.Administrator, auth.Monitoring, auth.Policymaker, auth.Management} {
+		if r.user.Has(tag) {
+			return r.findVHost()
+		}
+	}
+	return notAuthorised("Not management user")
+}
+
+// administrator lets administrators in only.
+func administrator(r *request) error {
+	if err := anyTag(r); err != nil && err != error(errNotFound) {
+		return err
+	}
+	if !r.user.Has(auth.Administrator) {
+		return notAuthorised("Not administrator user")
+	}
+	return r.findVHost()
+}
+
+// monitor is for the view of the whole broker.
+func monitor(r *request) error {
+	if err := anyTag(r); err != nil {
+		return err
+	}
+	if !r.monitors() {
+		return notAuthorised("Not monitor user")
+	}
+	return nil
+}
+
+// policymaker is for parameters and policies.
+func policymaker(r *request) error {
+	if err := anyTag(r); err != nil {
+		return err
+	}
+	if !r.user.Has(auth.Policymaker) && !r.user.Has(auth.Administrator) {
+		return notAuthorised("Not policymaker user")
+	}
+	return r.mayVHost()
+}
+
+// inVHost is for what is in a vhost: the user needs a permission there.
+func inVHost(r *request) error {
+	if err := anyTag(r); err != nil {
+		return err
+	}
+	return r.mayVHost()
+}
+
+// mayVHost checks the vhost of the path, if there is one.
+func (r *request) mayVHost() error {
+	if r.vhost == nil || r.sees(r.vhost.Name()) {
+		return nil
+	}
+	return notAuthorised("User not authorised to access virtual host")
+}
+
+// monitors says whether the user sees what is not its own.
+func (r *request) monitors() bool {
+	return r.user.Has(auth.Monitoring) || r.user.Has(auth.Administrator)
+}
+
+// sees says whether the user sees what is in a vhost.
+func (r *request) sees(vhost string) bool {
+	return r.user.Has(auth.Administrator) || r.s.cfg.Auth.VHostAccess(r.user, vhost) == nil
+}
+
+// findVHost finds the vhost that the path names.
+func (r *request) findVHost() error {
+	name, ok := r.resource.variable("vhost", r.segments)
+	if !ok {
+		return nil
+	}
+	v, ok := r.s.cfg.VHosts.Get(name)
+	if !ok {
+		return errNotFound
+	}
+	r.vhost = v
+	return nil
+}
+
+// authenticate finds out who the user is.
+func (r *request) authenticate() error {
+	name, password, ok := r.http.BasicAuth()
+	if !ok {
+		if r.http.Header.Get("Authorization") != "" {
+			return errBadLogin
+		}
+		return errNoCredentials
+	}
+	peer := peerOf(r.http)
+	if r.s.logins.blocked(peer) {
+		return errTooManyLogins
+	}
+	u, err := r.s.cfg.Auth.Authenticate(name, password, auth.Credentials{Peer: peer})
+	if err != nil {
+		r.s.logins.failed(peer)
+		if strings.Contains(err.Error(), "via localhost") {
+			return notAuthorised("User can only log in via localhost")
+		}
+		return errBadLogin
+	}
+	r.s.logins.succeeded(peer)
+	r.user = u
+	return nil
+}
+
+// peerOf is the client's address; the zero one if it has none.
+func peerOf(h *http.Request) netip.Addr {
+	ap, err := netip.ParseAddrPort(h.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap()
+}
+
+// An actor acts on topology for a user of the API. It owns no queue.
+type actor struct {
+	auth        *auth.Authority
+	user, vhost string
+}
+
+var _ vhost.Actor = (*actor)(nil)
+
+// actor is the user of the request in its vhost.
+func (r *request) actor() *actor { return &actor{r.s.cfg.Auth, r.user.Name, r.vhost.Name()} }
+
+// User implements vhost.Actor.
+func (a *actor) User() string { return a.user }
+
+// Owner implements vhost.Actor.
+func (a *actor) Owner() any { return nil }
+
+// MayExchange implements vhost.Actor.
+func (a *actor) MayExchange(p vhost.Permission, name string) error {
+	return a.auth.Check(a.user, a.vhost, auth.Resource{Kind: auth.Exchange, Name: name}, permission(p))
+}
+
+// MayQueue implements vhost.Actor.
+func (a *actor) MayQueue(p vhost.Permission, name string) error {
+	return a.auth.Check(a.user, a.vhost, auth.Resource{Kind: auth.Queue, Name: name}, permission(p))
+}
+
+// MayTopic implements vhost.Actor.
+func (a *actor) MayTopic(p vhost.Permission, exchange, key string) error {
+	return a.auth.CheckTopic(a.user, a.vhost, exchange, permission(p), key)
+}
+
+func permission(p vhost.Permission) auth.Permission {
+	switch p {
+	case vhost.Configure:
+		return auth.Configure
+	case vhost.Write:
+		return auth.Write
+	}
+	return auth.Read
+}

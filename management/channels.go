@@ -1,0 +1,93 @@
+package management
+
+func (r *request) visibleChannels() []Channel {
+	var list []Channel
+	for _, c := range r.s.cfg.Connections.Channels() {
+		if (r.monitors() || c.User == r.user.Name) && (r.vhost == nil || c.VHost == r.vhost.Name()) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func channels(r *request) (reply, error) {
+	return r.channelList(func(*Channel) bool { return true })
+}
+
+func connectionChannels(r *request) (reply, error) {
+	c, err := r.connection()
+	if err != nil {
+		return reply{}, err
+	}
+	return r.channelList(func(ch *Channel) bool { return ch.Connection == c.Name })
+}
+
+func (r *request) channelList(keep func(*Channel) bool) (reply, error) {
+	d, err := r.details()
+	if err != nil {
+		return reply{}, err
+	}
+	peers := r.s.peers()
+	var all []row
+	for _, c := range r.visibleChannels() {
+		if keep(&c) {
+			all = append(all, row{c.VHost, channelName(c.Connection, c.Number), func() object { return r.channelObject(&c, peers, d) }})
+		}
+	}
+	return rows(all)
+}
+
+// peers are the open connections by name.
+func (s *Server) peers() map[string]object {
+	m := make(map[string]object)
+	for _, c := range s.cfg.Connections.Connections() {
+		m[c.Name] = peerObject(&c)
+	}
+	return m
+}
+
+func oneChannel(r *request) (reply, error) {
+	d, err := r.details()
+	if err != nil {
+		return reply{}, err
+	}
+	for _, c := range r.s.cfg.Connections.Channels() {
+		if channelName(c.Connection, c.Number) != r.arg("channel") {
+			continue
+		}
+		if !r.monitors() && c.User != r.user.Name {
+			return reply{}, notAuthorised("User not authorised to access object")
+		}
+		o := r.channelObject(&c, r.s.peers(), d)
+		if r.withoutStats() {
+			return ok(o)
+		}
+		o.add("consumer_details", r.s.consumersWhere(func(x *Consumer) bool {
+			return x.Connection == c.Connection && x.Channel == c.Number
+		}))
+		o.add("publishes", []any{})
+		o.add("deliveries", []any{})
+		return ok(o)
+	}
+	return reply{}, errNotFound
+}
+
+func (r *request) channelObject(c *Channel, peers map[string]object, d details) object {
+	name := channelName(c.Connection, c.Number)
+	o := object{
+		{"name", name}, {"number", int(c.Number)}, {"node", r.s.cfg.Node}, {"vhost", c.VHost}, {"user", c.User},
+		{"user_who_performed_action", c.User}, {"state", "running"}, {"connection_details", peers[c.Connection]},
+	}
+	if r.withoutStats() {
+		return o
+	}
+	o = append(o, member{"consumer_count", c.Consumers}, member{"prefetch_count", c.Prefetch}, member{"global_prefetch_count", c.GlobalPrefetch},
+		member{"messages_unacknowledged", c.Unacked}, member{"messages_unconfirmed", c.Unconfirmed}, member{"messages_uncommitted", 0},
+		member{"acks_uncommitted", 0}, member{"pending_raft_commands", 0}, member{"confirm", c.Confirm}, member{"transactional", c.Tx},
+		member{"reductions", 0}, member{"reductions_details", object{{"rate", rate(0)}}}, member{"garbage_collection", object{}})
+	figures := channelCounters(c)
+	if stats := messageStats(&figures, r.s.sampler.view(part{aChannel, "", name}), d); stats != nil {
+		o.add("message_stats", stats)
+	}
+	return o
+}

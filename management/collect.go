@@ -1,0 +1,93 @@
+package management
+
+import (
+	"fmt"
+	"time"
+)
+
+// figures are the totals of a vhost or of the broker.
+type figures struct {
+	counters
+	connections, channels, queues, exchanges, consumers int
+}
+
+func (f *figures) plus(o *figures) {
+	f.counters.plus(&o.counters)
+	f.connections += o.connections
+	f.channels += o.channels
+	f.queues += o.queues
+	f.exchanges += o.exchanges
+	f.consumers += o.consumers
+}
+
+// totals are the figures of all vhosts at one time.
+type totals struct {
+	at     time.Time
+	took   time.Duration
+	vhosts map[string]*figures
+}
+
+func (t *totals) of(vhost string) *figures {
+	f := t.vhosts[vhost]
+	if f == nil {
+		f = &figures{}
+		t.vhosts[vhost] = f
+	}
+	return f
+}
+
+// collect adds up what there is now. If each is not nil it gets every object
+// with its figures.
+func collect(cfg *Config, each func(p part, c *counters)) *totals {
+	t := &totals{at: time.Now(), vhosts: make(map[string]*figures)}
+	if each == nil {
+		each = func(part, *counters) {}
+	}
+	for _, name := range cfg.VHosts.Names() {
+		t.vhost(cfg, name, each)
+	}
+	for _, i := range cfg.Connections.Connections() {
+		f, c := t.of(i.VHost), connectionCounters(&i)
+		f.connections++
+		f.counters.plus(&c)
+		each(part{aConnection, "", i.Name}, &c)
+	}
+	for _, i := range cfg.Connections.Channels() {
+		f, c := t.of(i.VHost), channelCounters(&i)
+		f.channels++
+		f.counters[mConfirm] += c[mConfirm]
+		f.counters[mReturnUnroutable] += c[mReturnUnroutable]
+		each(part{aChannel, "", channelName(i.Connection, i.Number)}, &c)
+	}
+	t.took = time.Since(t.at)
+	return t
+}
+
+// vhost adds up a vhost's queues and exchanges. Publishes are counted where
+// they come in, at the exchanges; deliveries at the queues.
+func (t *totals) vhost(cfg *Config, name string, each func(p part, c *counters)) {
+	v, ok := cfg.VHosts.Get(name)
+	if !ok {
+		return // deleted meanwhile
+	}
+	f := t.of(name)
+	for info := range v.Queues() {
+		st := info.Queue.Status()
+		c := queueCounters(&st)
+		f.queues++
+		f.consumers += st.Consumers
+		each(part{aQueue, name, info.Spec.Name}, &c)
+		c[mPublish] = 0
+		f.counters.plus(&c)
+	}
+	for info := range v.Exchanges() {
+		c := exchangeCounters(&info)
+		f.exchanges++
+		f.counters[mPublish] += c[mPublishIn]
+		each(part{anExchange, name, info.X.Name}, &c)
+	}
+}
+
+func channelName(connection string, number uint16) string {
+	return fmt.Sprintf("%s (%d)", connection, number)
+}

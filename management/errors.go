@@ -1,0 +1,87 @@
+package management
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+// A failure is an answer that is an error. The reason is always a string:
+// clients decode it as one.
+type failure struct {
+	status       int
+	kind, reason string
+}
+
+func (f *failure) Error() string { return fmt.Sprintf("%d %s: %s", f.status, f.kind, f.reason) }
+
+// The failures that every path can have (RabbitMQ 4.0, which knows no 403).
+var (
+	errNotFound      = &failure{http.StatusNotFound, "Object Not Found", "Not Found"}
+	errNoCredentials = &failure{status: http.StatusUnauthorized}
+	errBadLogin      = &failure{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}
+	errNotJSON       = badRequest("not_json")
+	// errTooManyLogins goes beyond RabbitMQ.
+	errTooManyLogins = &failure{http.StatusTooManyRequests, "too_many_requests",
+		"too many failed logins from this address; wait a minute and try again"}
+)
+
+func badRequest(format string, args ...any) *failure {
+	return &failure{http.StatusBadRequest, "bad_request", fmt.Sprintf(format, args...)}
+}
+
+// notAuthorised is for a known user who may not.
+func notAuthorised(reason string) *failure {
+	return &failure{http.StatusUnauthorized, "not_authorised", reason}
+}
+
+// missingKey is RabbitMQ's text for a mandatory member that is absent.
+func missingKey(name string) *failure { return badRequest("[{key_missing,%s}]", name) }
+
+// failureOf turns the error of a layer below into an answer; nil is for what is
+// no business of the client's.
+func failureOf(err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
+	e, ok := errors.AsType[*frames.Error](err)
+	if !ok {
+		return nil
+	}
+	switch e.Code {
+	case frames.NotFound:
+		return &failure{http.StatusNotFound, "not_found", e.Text}
+	case frames.AccessRefused:
+		return notAuthorised("Access refused.")
+	case frames.InternalError:
+		return nil
+	}
+	return badRequest("%s", e.Text)
+}
+
+// fail answers with an error.
+func (r *request) fail(err error) {
+	f := failureOf(err)
+	if f == nil {
+		r.s.log.Error("request failed", zap.String("method", r.http.Method), zap.String("path", r.http.URL.Path), zap.Error(err))
+		f = &failure{http.StatusInternalServerError, "internal_error", "the request failed; the broker's log has the reason"}
+	}
+	if f == errNoCredentials {
+		r.w.Header().Set("Www-Authenticate", `Basic realm="RabbitMQ Management"`)
+		r.w.WriteHeader(f.status)
+		return
+	}
+	r.write(f.status, object{{"error", f.kind}, {"reason", f.reason}})
+}
+
+// orNotFound makes any 404 of a layer below the plain one that reads give.
+func orNotFound(err error) error {
+	if e, ok := errors.AsType[*frames.Error](err); ok && e.Code == frames.NotFound {
+		return errNotFound
+	}
+	return err
+}

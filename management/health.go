@@ -1,0 +1,119 @@
+package management
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// alarmed are the resources whose alarm is up.
+type alarmed []string
+
+func (a alarmed) has(resource string) bool { return slices.Contains(a, resource) }
+
+func (s *Server) alarms() alarmed {
+	if s.cfg.Alarms != nil {
+		return s.cfg.Alarms()
+	}
+	if s.cfg.Store.Health().DiskLow {
+		return alarmed{"disk"}
+	}
+	return nil
+}
+
+// hasWord says whether a list separated by blanks has the word.
+func hasWord(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
+
+func healthy(*request) (reply, error) { return ok(object{{"status", "ok"}}) }
+
+// unhealthy is the answer of a check that failed: 503.
+func unhealthy(reason string, more ...member) (reply, error) {
+	return reply{status: http.StatusServiceUnavailable,
+		body: append(object{{"status", "failed"}, {"reason", reason}}, more...)}, nil
+}
+
+func checkAlarms(r *request) (reply, error) {
+	alarms := r.s.alarms()
+	if len(alarms) == 0 {
+		return healthy(r)
+	}
+	list := []object{}
+	for _, resource := range alarms {
+		list = append(list, object{{"node", r.s.cfg.Node}, {"resource", resource}})
+	}
+	return unhealthy("There are alarms in effect in the cluster", member{"alarms", list})
+}
+
+func checkPort(r *request) (reply, error) {
+	port, err := strconv.Atoi(r.arg("port"))
+	if err != nil {
+		return reply{}, badRequest("Invalid port")
+	}
+	ports := []any{}
+	for _, l := range r.s.listening() {
+		if int(l.addr.Port()) == port {
+			return ok(object{{"status", "ok"}, {"port", port}})
+		}
+		ports = append(ports, int(l.addr.Port()))
+	}
+	return unhealthy("No active listener", member{"missing", port}, member{"ports", ports})
+}
+
+// protocolName is the name of a protocol that is asked for by another one
+// (RabbitMQ 4.0).
+func protocolName(s string) string {
+	switch s = strings.ToLower(s); s {
+	case "amqp091", "amqp0-9-1", "amqp-0-9-1", "amqp0.9.1", "amqp10", "amqp1.0", "amqp-1.0":
+		return "amqp"
+	case "amqps", "amqp091s", "amqp-ssl", "amqp/tls":
+		return "amqp/ssl"
+	case "prometheus":
+		return "http/prometheus"
+	}
+	return s
+}
+
+func checkProtocols(r *request) (reply, error) {
+	active := []string{}
+	for _, l := range r.s.listening() {
+		if !slices.Contains(active, l.protocol) {
+			active = append(active, l.protocol)
+		}
+	}
+	asked := r.arg("protocols")
+	var missing []string
+	for p := range strings.SplitSeq(asked, ",") {
+		if !slices.Contains(active, protocolName(p)) {
+			missing = append(missing, p)
+		}
+	}
+	if len(missing) > 0 {
+		return unhealthy("No active listener", member{"missing", strings.Join(missing, ",")}, member{"protocols", active})
+	}
+	return ok(object{{"status", "ok"}, {"protocol", protocolName(asked)}})
+}
+
+// checkCertificates has nothing to look at without TLS.
+func checkCertificates(r *request) (reply, error) {
+	if _, err := strconv.Atoi(r.arg("within")); err != nil {
+		return reply{}, badRequest("Invalid expiration period")
+	}
+	switch r.arg("unit") {
+	case "days", "weeks", "months", "years":
+		return healthy(r)
+	}
+	return reply{}, badRequest("Time unit not recognised. Use: days, weeks, months, years.")
+}
+
+func checkQuorumCritical(*request) (reply, error) {
+	return ok(object{{"status", "ok"}, {"reason", "single node cluster"}})
+}
+
+// checkService fails once the store has stopped taking messages for good.
+func checkService(r *request) (reply, error) {
+	if r.s.cfg.Store.Health().Err != nil {
+		return unhealthy("the store has failed; the broker's log has the reason")
+	}
+	return healthy(r)
+}

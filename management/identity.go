@@ -1,0 +1,53 @@
+package management
+
+import (
+	"encoding/base64"
+	"net/http"
+
+	"github.com/leveretmq/leveret/auth"
+)
+
+func whoami(r *request) (reply, error) {
+	return ok(object{{"name", r.user.Name}, {"tags", append([]string{}, r.user.Tags...)}, {"is_internal_user", true}})
+}
+
+func authSettings(*request) (reply, error) { return ok(object{{"oauth_enabled", false}}) }
+
+func version(r *request) (reply, error) { return ok(r.s.cfg.CompatibleVersion) }
+
+func extensions(*request) (reply, error) {
+	return ok([]object{{{"javascript", "dispatcher.js"}}})
+}
+
+// login handles the form of RabbitMQ's login page.
+func login(r *request) (reply, error) {
+	r.http.Body = http.MaxBytesReader(r.w, r.http.Body, r.s.cfg.MaxBodySize)
+	name, password := r.http.PostFormValue("username"), r.http.PostFormValue("password")
+	peer := peerOf(r.http)
+	if r.s.logins.blocked(peer) {
+		return reply{}, errTooManyLogins
+	}
+	if _, err := r.s.cfg.Auth.Authenticate(name, password, auth.Credentials{Peer: peer}); err != nil {
+		r.s.logins.failed(peer)
+		return reply{}, errBadLogin
+	}
+	r.s.logins.succeeded(peer)
+	http.SetCookie(r.w, &http.Cookie{
+		Name: "auth", Value: base64.StdEncoding.EncodeToString([]byte(name + ":" + password)),
+		Path: "/", SameSite: http.SameSiteStrictMode, Secure: r.http.TLS != nil,
+	})
+	return ok("ok")
+}
+
+// authAttempts has the counts of logins; there are none by source unless that
+// is tracked.
+func authAttempts(r *request) (reply, error) {
+	if r.arg("node") != r.s.cfg.Node {
+		return reply{}, errNotFound
+	}
+	return ok([]object{})
+}
+
+func hashPassword(r *request) (reply, error) {
+	return ok(object{{"ok", r.s.cfg.Auth.HashPassword(r.arg("password"))}})
+}

@@ -1,0 +1,332 @@
+package management
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// importDefinitions handles POST /definitions.
+func importDefinitions(r *request) (reply, error) {
+	b, err := r.definitionsBody()
+	if err != nil {
+		return reply{}, err
+	}
+	return done(importError((&importing{s: r.s, user: r.user.Name, defs: b}).run()))
+}
+
+// importVHost handles POST /definitions/V. Users in it are ignored (RabbitMQ 4.0).
+func importVHost(r *request) (reply, error) {
+	b, err := r.definitionsBody()
+	if err != nil {
+		return reply{}, err
+	}
+	for _, section := range []string{"users", "vhosts", "permissions", "topic_permissions", "global_parameters"} {
+		delete(b, section)
+	}
+	return done(importError((&importing{s: r.s, user: r.user.Name, defs: b, into: r.vhost}).run()))
+}
+
+// ImportDefinitions imports a file of definitions, as at the start of the broker.
+func (s *Server) ImportDefinitions(raw []byte) error {
+	b, err := parseBody(raw)
+	if err != nil {
+		return fmt.Errorf("definitions are no JSON object: %w", err)
+	}
+	return (&importing{s: s, defs: b}).run()
+}
+
+// importError: all that is wrong with definitions is a 400.
+func importError(err error) error {
+	if e, isProtocol := errors.AsType[*frames.Error](err); isProtocol && e.Code != frames.InternalError {
+		return badRequest("%s", e.Text)
+	}
+	return err
+}
+
+// definitionsBody reads the body: JSON, or a form with it in the field file.
+func (r *request) definitionsBody() (body, error) {
+	read := r.rawBody
+	if isMultipart(r.http.Header.Get("Content-Type")) {
+		read = r.formFile
+	}
+	raw, err := read()
+	if err != nil {
+		return nil, err
+	}
+	b, err := parseBody(raw)
+	if err != nil {
+		return nil, badRequest("failed_to_parse_json")
+	}
+	return b, nil
+}
+
+func (r *request) formFile() ([]byte, error) {
+	r.http.Body = http.MaxBytesReader(r.w, r.http.Body, r.s.cfg.MaxBodySize)
+	file, _, err := r.http.FormFile("file")
+	if err != nil {
+		return nil, badRequest("the form has no field 'file' with definitions: %s", err)
+	}
+	defer file.Close()
+	raw, err := io.ReadAll(file)
+	if err != nil {
+		return nil, badRequest("the file could not be read: %s", err)
+	}
+	return raw, nil
+}
+
+// An importing is one import of definitions. It adds and overwrites, and never
+// removes; queues, exchanges and bindings that are there stay as they are
+// (RabbitMQ 4.0).
+type importing struct {
+	s    *Server
+	user string // who imports; "" is the broker itself
+	defs body
+	into *vhost.VHost // all items go here; nil is to where they say
+}
+
+// run imports the sections in RabbitMQ's order and stops at the first error.
+func (i *importing) run() error {
+	for _, section := range []struct {
+		name string
+		add  func(item body) error
+	}{
+		{"users", i.addUser},
+		{"vhosts", i.addVHost},
+		{"permissions", i.addPermission},
+		{"exchanges", i.addExchange},
+		{"topic_permissions", i.addTopicPermission},
+		{"global_parameters", i.addGlobal},
+		{"policies", i.addPolicy},
+		{"parameters", i.addParameter},
+		{"queues", i.addQueue},
+		{"bindings", i.addBinding},
+	} {
+		if err := i.each(section.name, section.add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each adds the items of a section.
+func (i *importing) each(section string, add func(item body) error) error {
+	list, isList := i.defs[section].([]any)
+	if !isList && i.defs[section] != nil {
+		return badRequest("%s must be a list", section)
+	}
+	for n, v := range list {
+		item, isObject := v.(map[string]any)
+		if !isObject {
+			return badRequest("item %d of %s must be an object", n, section)
+		}
+		if err := add(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vhost finds the vhost of an item.
+func (i *importing) vhost(item body) (*vhost.VHost, error) {
+	if i.into != nil {
+		return i.into, nil
+	}
+	if err := item.need("vhost"); err != nil {
+		return nil, err
+	}
+	name, err := item.text("vhost")
+	if err != nil {
+		return nil, err
+	}
+	v, exists := i.s.cfg.VHosts.Get(name)
+	if !exists {
+		return nil, badRequest("Please create virtual host \"%s\" prior to importing definitions.", name)
+	}
+	return v, nil
+}
+
+// named is the item's name and vhost.
+func (i *importing) named(item body) (string, *vhost.VHost, error) {
+	if err := item.need("name"); err != nil {
+		return "", nil, err
+	}
+	name, err := item.text("name")
+	if err != nil {
+		return "", nil, err
+	}
+	v, err := i.vhost(item)
+	return name, v, err
+}
+
+func (i *importing) addUser(item body) error {
+	if err := item.need("name"); err != nil {
+		return err
+	}
+	name, err := item.text("name")
+	if err != nil {
+		return err
+	}
+	if item["password_hash"] != nil {
+		delete(item, "password") // an export has the hash, and one of them counts
+	}
+	if _, err := i.s.putUser(name, item); err != nil {
+		return err
+	}
+	limits, isObject := item["limits"].(map[string]any)
+	if !isObject {
+		return nil
+	}
+	return i.s.setUserLimits(name, limits)
+}
+
+func (i *importing) addVHost(item body) error {
+	if err := item.need("name"); err != nil {
+		return err
+	}
+	name, err := item.text("name")
+	if err != nil {
+		return err
+	}
+	var options vhost.Options
+	if v, exists := i.s.cfg.VHosts.Get(name); exists {
+		options = v.Options()
+	}
+	if metadata, isObject := item["metadata"].(map[string]any); isObject {
+		if err := readOptions(metadata, &options); err != nil {
+			return err
+		}
+	}
+	if err := readOptions(item, &options); err != nil {
+		return err
+	}
+	return i.s.createVHost(name, options, i.user)
+}
+
+func (i *importing) addPermission(item body) error {
+	user, vhost, err := userAndVHost(item)
+	if err != nil {
+		return err
+	}
+	return i.s.grant(user, vhost, item)
+}
+
+func (i *importing) addTopicPermission(item body) error {
+	user, vhost, err := userAndVHost(item)
+	if err != nil {
+		return err
+	}
+	_, err = i.s.grantTopic(user, vhost, item)
+	return err
+}
+
+func userAndVHost(item body) (user, vhost string, err error) {
+	if err := item.need("user", "vhost"); err != nil {
+		return "", "", err
+	}
+	if user, err = item.text("user"); err != nil {
+		return "", "", err
+	}
+	vhost, err = item.text("vhost")
+	return user, vhost, err
+}
+
+func (i *importing) addGlobal(item body) error {
+	if err := item.need("name", "value"); err != nil {
+		return err
+	}
+	name, err := item.text("name")
+	if err != nil {
+		return err
+	}
+	return i.s.cfg.VHosts.SetGlobal(name, appendJSON(nil, item["value"]))
+}
+
+func (i *importing) addPolicy(item body) error {
+	name, v, err := i.named(item)
+	if err != nil {
+		return err
+	}
+	p, err := readPolicy(name, item)
+	if err != nil {
+		return err
+	}
+	err = v.SetPolicy(vhost.System, p, false)
+	if e, isProtocol := errors.AsType[*frames.Error](err); isProtocol {
+		return badRequest("%s (%s/%s)", e.Text, v.Name(), name)
+	}
+	return err
+}
+
+func (i *importing) addParameter(item body) error {
+	if err := item.need("component", "value"); err != nil {
+		return err
+	}
+	name, v, err := i.named(item)
+	if err != nil {
+		return err
+	}
+	component, err := item.text("component")
+	if err != nil {
+		return err
+	}
+	return setParameter(v, vhost.System, component, name, item["value"])
+}
+
+func (i *importing) addExchange(item body) error {
+	name, v, err := i.named(item)
+	if err != nil {
+		return err
+	}
+	if _, missing := v.ExchangeInfo(name); missing == nil {
+		return nil
+	}
+	d, err := readExchange(name, item)
+	if err != nil {
+		return err
+	}
+	return v.DeclareExchange(vhost.System, d)
+}
+
+func (i *importing) addQueue(item body) error {
+	name, v, err := i.named(item)
+	if err != nil {
+		return err
+	}
+	if _, missing := v.QueueInfo(name); missing == nil {
+		return nil
+	}
+	d, err := readQueue(name, item)
+	if err != nil {
+		return err
+	}
+	_, err = v.DeclareQueue(vhost.System, d)
+	return err
+}
+
+func (i *importing) addBinding(item body) error {
+	if err := item.need("source", "destination", "destination_type"); err != nil {
+		return err
+	}
+	v, err := i.vhost(item)
+	if err != nil {
+		return err
+	}
+	var e ends
+	if e.source, err = item.text("source"); err != nil {
+		return err
+	}
+	if e.destination, err = item.text("destination"); err != nil {
+		return err
+	}
+	e.toExchange = item["destination_type"] == "exchange"
+	key, args, err := readBinding(item)
+	if err != nil || e.source == "" {
+		return err // the default exchange has its bindings by itself
+	}
+	return addBinding(v, vhost.System, e, key, args)
+}

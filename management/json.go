@@ -1,0 +1,202 @@
+package management
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+// An object is a JSON object whose members keep their order. Lists of queues
+// have tens of thousands of them, so they are no maps.
+type object []member
+
+type member struct {
+	name  string
+	value any
+}
+
+// add appends a member; the name must be new.
+func (o *object) add(name string, value any) { *o = append(*o, member{name, value}) }
+
+// get returns the member at a dotted path.
+func (o object) get(path string) (any, bool) {
+	name, rest, deeper := strings.Cut(path, ".")
+	for _, m := range o {
+		if m.name != name {
+			continue
+		}
+		if !deeper {
+			return m.value, true
+		}
+		inner, ok := m.value.(object)
+		if !ok {
+			return nil, false
+		}
+		return inner.get(rest)
+	}
+	return nil, false
+}
+
+// MarshalJSON lets encoding/json take objects inside of other values.
+func (o object) MarshalJSON() ([]byte, error) { return appendJSON(nil, o), nil }
+
+// A rate is a number per second; it is always written as a float.
+type rate float64
+
+// appendJSON appends a value as JSON. Field tables become objects, and bytes
+// that are no UTF-8 base64 (RabbitMQ 4.0).
+func appendJSON(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(dst, "null"...)
+	case string:
+		return appendText(dst, v)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case int:
+		return strconv.AppendInt(dst, int64(v), 10)
+	case int64:
+		return strconv.AppendInt(dst, v, 10)
+	case uint64:
+		return strconv.AppendUint(dst, v, 10)
+	case frames.Timestamp:
+		return strconv.AppendUint(dst, uint64(v), 10)
+	case float64:
+		return appendFloat(dst, v)
+	case rate:
+		return appendRate(dst, float64(v))
+	case object:
+		return appendObject(dst, v)
+	case []object:
+		return appendArray(dst, v)
+	case []string:
+		return appendArray(dst, v)
+	case []any:
+		return appendArray(dst, v)
+	case frames.Table:
+		return appendTable(dst, v)
+	case []byte:
+		return appendText(dst, string(v))
+	case frames.Decimal:
+		return appendFloat(dst, float64(v.Value)/math.Pow10(int(v.Scale)))
+	case float32:
+		return appendFloat(dst, float64(v))
+	case json.RawMessage:
+		return append(dst, v...)
+	}
+	if n, ok := frames.Integer(v); ok {
+		return strconv.AppendInt(dst, n, 10)
+	}
+	return appendOther(dst, v)
+}
+
+// appendOther is for what only small answers have: decoded JSON, structs.
+func appendOther(dst []byte, v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return append(dst, "null"...) // a type of ours that is no JSON: a bug
+	}
+	return append(dst, bytes.TrimRight(b.Bytes(), "\n")...)
+}
+
+func appendObject(dst []byte, o object) []byte {
+	dst = append(dst, '{')
+	for i, m := range o {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendString(dst, m.name)
+		dst = append(dst, ':')
+		dst = appendJSON(dst, m.value)
+	}
+	return append(dst, '}')
+}
+
+func appendArray[T any](dst []byte, list []T) []byte {
+	dst = append(dst, '[')
+	for i, v := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendJSON(dst, v)
+	}
+	return append(dst, ']')
+}
+
+func appendTable(dst []byte, t frames.Table) []byte {
+	dst = append(dst, '{')
+	for i, f := range t.Unique() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendText(dst, f.Name)
+		dst = append(dst, ':')
+		dst = appendJSON(dst, f.Value)
+	}
+	return append(dst, '}')
+}
+
+// appendFloat appends an integral number without a point. JSON has neither NaN
+// nor infinities.
+func appendFloat(dst []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f) || math.IsInf(f, 0):
+		return append(dst, "null"...)
+	case f == math.Trunc(f) && math.Abs(f) < 1<<53:
+		return strconv.AppendInt(dst, int64(f), 10)
+	}
+	return strconv.AppendFloat(dst, f, 'g', -1, 64)
+}
+
+func appendRate(dst []byte, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		f = 0
+	}
+	start := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
+	if bytes.IndexByte(dst[start:], '.') < 0 {
+		dst = append(dst, ".0"...)
+	}
+	return dst
+}
+
+// appendText appends what a client gave as a string.
+func appendText(dst []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		s = base64.StdEncoding.EncodeToString([]byte(s))
+	}
+	return appendString(dst, s)
+}
+
+// appendString appends a string that is UTF-8.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		start = i + 1
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, `\n`...)
+		default:
+			const hex = "0123456789abcdef"
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}

@@ -1,0 +1,242 @@
+// Package management is the HTTP front door: the management API that RabbitMQ's
+// tools speak, definitions, health checks, and the rates and histories behind
+// its figures.
+//
+// It is an ordinary client of the layers below: it calls the same functions as
+// an AMQP method handler and gets the same errors. Reads take snapshots.
+package management
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/auth"
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// Config is what a Server needs. Log, VHosts, Auth and Store must be there.
+type Config struct {
+	Log    *zap.Logger
+	VHosts *vhost.Set
+	Auth   *auth.Authority
+	Store  persistence.Store
+	// Connections are what clients have open; nil is none.
+	Connections Connections
+	// Alarms names the resources whose alarm is up: "memory", "disk". Nil asks
+	// the store about the disk only.
+	Alarms func() []string
+
+	// Node is the node's name; ClusterName is the cluster's until somebody
+	// renames it, "" is the node's.
+	Node, ClusterName string
+	// Product and ProductVersion are ours. CompatibleVersion is the RabbitMQ
+	// version that tools choose features by; "" is 4.0.5.
+	Product, ProductVersion, CompatibleVersion string
+	// DefaultQueueType is for vhosts that have none; "" is classic.
+	DefaultQueueType string
+	// DataDir is shown for the node.
+	DataDir string
+	// MemoryLimit is the broker's, in bytes.
+	MemoryLimit int64
+
+	// PathPrefix is put before every path, for instance "/mq"; "" is none.
+	PathPrefix string
+	// MaxBodySize is the largest request body, in bytes; 0 is 20 MB.
+	MaxBodySize int64
+	// AllowOrigins are the origins that browsers may call from, or "*"; nil is
+	// none (RabbitMQ 4.0: management.cors.allow_origins).
+	AllowOrigins []string
+	// CORSMaxAge is how long browsers may remember that; 0 is 30 minutes.
+	CORSMaxAge time.Duration
+	// DisableStats leaves figures out of all answers; EnableQueueTotals keeps
+	// the numbers of messages all the same.
+	DisableStats, EnableQueueTotals bool
+}
+
+// Connections is what the API needs of the servers that clients are connected
+// to. All are snapshots.
+type Connections interface {
+	Connections() []Connection
+	Channels() []Channel
+	Consumers() []Consumer
+	// CloseConnection closes the connection with this name; the client gets a
+	// 320 with the reason. It says whether there was one.
+	CloseConnection(name, reason string) bool
+}
+
+// A Connection is a snapshot of one open connection.
+type Connection struct {
+	Name             string // "peer:port -> host:port"
+	UserProvidedName string // the client property connection_name
+	User, VHost      string
+	Mechanism        string
+	Peer, Host       netip.AddrPort
+	ConnectedAt      time.Time
+	ClientProperties frames.Table
+	ChannelMax       uint16
+	FrameMax         uint32 // in bytes
+	Heartbeat        time.Duration
+	Received, Sent   uint64 // bytes
+	Channels         int
+	Blocked          bool // not read, because of an alarm
+}
+
+// A Channel is a snapshot of one open channel.
+type Channel struct {
+	Connection     string // its name
+	Number         uint16
+	User, VHost    string
+	Prefetch       int // of consumers started from now on; 0 is no limit
+	GlobalPrefetch int // of the whole channel; 0 is no limit
+	Confirm, Tx    bool
+	Consumers      int
+	Unacked        int
+	Unconfirmed    int
+
+	// Counters since the channel was opened.
+	Published, Confirmed, Returned           uint64
+	Delivered, DeliveredNoAck, Got, GotNoAck uint64
+	GetEmpty, Acked, Redelivered             uint64
+}
+
+// A Consumer is a snapshot of one consumer.
+type Consumer struct {
+	Connection, User string
+	VHost, Queue     string
+	Channel          uint16
+	Tag              string
+	AckRequired      bool
+	Exclusive        bool
+	Prefetch         int
+	Priority         int
+	Arguments        frames.Table
+}
+
+// noConnections is for a Config without Connections.
+type noConnections struct{}
+
+func (noConnections) Connections() []Connection           { return nil }
+func (noConnections) Channels() []Channel                 { return nil }
+func (noConnections) Consumers() []Consumer               { return nil }
+func (noConnections) CloseConnection(string, string) bool { return false }
+
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if c.Connections == nil {
+		c.Connections = noConnections{}
+	}
+	if c.ClusterName == "" {
+		c.ClusterName = c.Node
+	}
+	if c.Product == "" {
+		c.Product = "Leveret"
+	}
+	if c.CompatibleVersion == "" {
+		c.CompatibleVersion = "4.0.5"
+	}
+	if c.ProductVersion == "" {
+		c.ProductVersion = c.CompatibleVersion
+	}
+	if c.DefaultQueueType == "" {
+		c.DefaultQueueType = "classic"
+	}
+	if c.MaxBodySize == 0 {
+		c.MaxBodySize = 20_000_000
+	}
+	if c.CORSMaxAge == 0 {
+		c.CORSMaxAge = 30 * time.Minute
+	}
+	return c
+}
+
+// A Server answers the management API. It is an http.Handler; Serve puts it on
+// a listener. Its methods are safe for concurrent use.
+type Server struct {
+	cfg     Config      // immutable
+	log     *zap.Logger // immutable
+	router  *router     // immutable
+	started time.Time   // immutable
+
+	http    http.Server
+	stop    context.CancelFunc // ends the sampler
+	sampler *sampler
+	logins  logins
+	running sync.WaitGroup
+
+	mu        sync.Mutex // guards the fields below; held for one access
+	listeners []listener
+}
+
+// A listener is one address that the broker listens on.
+type listener struct {
+	protocol string // amqp, amqp/ssl, http, ...
+	addr     netip.AddrPort
+}
+
+// New returns a server and starts its sampler, which Shutdown ends.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg.withDefaults(), started: time.Now()}
+	s.log = s.cfg.Log
+	s.router = newRouter(s.cfg.PathPrefix, routes())
+	s.http = http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	s.sampler = newSampler(&s.cfg)
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	s.running.Go(func() { s.sampler.run(ctx) }) // ends with ctx
+	return s
+}
+
+// AddListener tells the server of an address that the broker listens on, for
+// the overview and the health checks. Protocols are amqp, amqp/ssl, http,
+// https, http/prometheus, clustering.
+func (s *Server) AddListener(protocol string, addr net.Addr) {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, listener{protocol, tcp.AddrPort()})
+}
+
+func (s *Server) listening() []listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]listener(nil), s.listeners...)
+}
+
+// Serve answers requests on l until Shutdown, until ctx ends, or until l fails.
+// It closes l.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	s.AddListener("http", l.Addr())
+	stop := context.AfterFunc(ctx, func() { s.http.Close() })
+	defer stop()
+	err := s.http.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown ends the sampler, stops accepting and waits for the requests under
+// way; when ctx ends first it cuts them off.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stop()
+	s.running.Wait()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		s.http.Close()
+	}
+	return err
+}

@@ -1,0 +1,174 @@
+package management
+
+import (
+	"encoding/json"
+	"runtime"
+	"strconv"
+
+	"github.com/leveretmq/leveret/exchange"
+)
+
+// exchangeTypes are the types of exchange with a word for people.
+var exchangeTypes = []struct{ name, description string }{
+	{"direct", "Routes by the exact routing key"},
+	{"fanout", "Routes to every binding"},
+	{"headers", "Routes by message headers"},
+	{"topic", "Routes by patterns of the routing key"},
+	{"x-consistent-hash", "Spreads messages over queues by a hash"},
+	{"x-delayed-message", "Keeps messages until their delay is over"},
+	{"x-local-random", "Picks one queue of this node at random"},
+	{"x-modulus-hash", "Spreads messages over queues by a hash of the key"},
+	{"x-random", "Picks one queue at random"},
+	{"x-recent-history", "Gives new queues the last messages"},
+}
+
+// overview handles GET /overview.
+func overview(r *request) (reply, error) {
+	d, err := r.details()
+	if err != nil {
+		return reply{}, err
+	}
+	cfg := &r.s.cfg
+	f, all := r.visibleFigures()
+	w := r.s.sampler.view(part{kind: theOverview})
+	if !all {
+		w = view{kind: theOverview}
+	}
+	o := object{
+		{"management_version", cfg.CompatibleVersion},
+		{"rates_mode", "basic"},
+		{"sample_retention_policies", object{
+			{"global", []any{600, 3600, 28800, 86400}}, {"basic", []any{600, 3600}}, {"detailed", []any{600}}}},
+		{"exchange_types", exchangeTypeObjects()},
+		{"product_version", cfg.ProductVersion},
+		{"product_name", cfg.Product},
+		{"rabbitmq_version", cfg.CompatibleVersion},
+		{"cluster_name", r.s.clusterName()},
+		{"cluster_tags", object{}},
+		{"node_tags", object{}},
+		{"erlang_version", "27"},
+		{"erlang_full_version", runtime.Version()},
+		{"release_series_support_status", "supported"},
+		{"disable_stats", cfg.DisableStats},
+		{"default_queue_type", cfg.DefaultQueueType},
+		{"is_op_policy_updating_enabled", true},
+		{"enable_queue_totals", cfg.EnableQueueTotals},
+		{"message_stats", figuresObject(overviewMetrics, f, w, d)},
+		{"churn_rates", figuresObject(churnMetrics, f, w, d)},
+		{"queue_totals", figuresObject(levelMetrics, f, w, d)},
+		{"object_totals", r.objectTotals(f)},
+		{"statistics_db_event_queue", 0},
+	}
+	if r.monitors() {
+		o = append(o, member{"node", cfg.Node}, member{"listeners", r.s.listenerObjects()}, member{"contexts", r.s.contextObjects()})
+	}
+	return ok(o)
+}
+
+func figuresObject(metrics []metric, f *figures, w view, d details) object {
+	o := make(object, 0, 2*len(metrics))
+	addFigures(&o, metrics, &f.counters, w, d)
+	return o
+}
+
+// visibleFigures are the totals of the vhosts that the user sees.
+func (r *request) visibleFigures() (sum *figures, all bool) {
+	sum, all = &figures{}, true
+	for name, f := range r.s.sampler.totals().vhosts {
+		if r.monitors() || r.sees(name) {
+			sum.plus(f)
+		} else {
+			all = false
+		}
+	}
+	return sum, all
+}
+
+// objectTotals counts objects. Who does not monitor sees the connections and
+// channels of its own only, and no consumers (RabbitMQ 4.0).
+func (r *request) objectTotals(f *figures) object {
+	if r.monitors() {
+		return object{{"channels", f.channels}, {"consumers", f.consumers}, {"connections", f.connections},
+			{"exchanges", f.exchanges}, {"queues", f.queues}}
+	}
+	return object{{"channels", len(r.visibleChannels())}, {"connections", len(r.visibleConnections())},
+		{"exchanges", f.exchanges}, {"queues", f.queues}}
+}
+
+func exchangeTypeObjects() []object {
+	var list []object
+	for _, t := range exchangeTypes {
+		if exchange.KnownType(t.name) {
+			list = append(list, object{{"name", t.name}, {"description", t.description}, {"enabled", true}})
+		}
+	}
+	return list
+}
+
+func (s *Server) listenerObjects() []object {
+	list := []object{}
+	for _, l := range s.listening() {
+		list = append(list, object{
+			{"node", s.cfg.Node}, {"protocol", l.protocol}, {"ip_address", l.addr.Addr().String()}, {"port", int(l.addr.Port())},
+			{"socket_opts", object{{"nodelay", true}}},
+		})
+	}
+	return list
+}
+
+// contextObjects are the addresses of the API. The port is a string (RabbitMQ 4.0).
+func (s *Server) contextObjects() []object {
+	list := []object{}
+	for _, l := range s.listening() {
+		if l.protocol == "http" || l.protocol == "https" {
+			list = append(list, object{
+				{"ssl_opts", []any{}}, {"node", s.cfg.Node}, {"description", "RabbitMQ Management"}, {"path", "/"},
+				{"ip", l.addr.Addr().String()}, {"port", strconv.Itoa(int(l.addr.Port()))}, {"protocol", l.protocol},
+			})
+		}
+	}
+	return list
+}
+
+// clusterName is the global parameter of this name, or what the configuration says.
+func (s *Server) clusterName() string {
+	var name string
+	if raw, ok := s.cfg.VHosts.Globals()["cluster_name"]; ok && json.Unmarshal(raw, &name) == nil && name != "" {
+		return name
+	}
+	return s.cfg.ClusterName
+}
+
+func clusterName(r *request) (reply, error) {
+	return ok(object{{"name", r.s.clusterName()}})
+}
+
+func putClusterName(r *request) (reply, error) {
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	if err := b.need("name"); err != nil {
+		return reply{}, err
+	}
+	name, err := b.text("name")
+	if err != nil {
+		return reply{}, err
+	}
+	raw, err := json.Marshal(name)
+	if err != nil {
+		return reply{}, err
+	}
+	return done(r.s.cfg.VHosts.SetGlobal("cluster_name", raw))
+}
+
+func reset(r *request) (reply, error) {
+	r.s.sampler.reset()
+	return noContent, nil
+}
+
+// nothing is for what there is nothing to do about on one node.
+func nothing(*request) (reply, error) { return noContent, nil }
+
+// noObjects is for lists that are always empty here.
+func noObjects(*request) (reply, error) { return ok([]object{}) }

@@ -1,0 +1,199 @@
+package management
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// Components of parameters that have an API of their own besides.
+const (
+	limitsComponent   = "vhost-limits"
+	operatorComponent = "operator_policy"
+	policyComponent   = "policy"
+)
+
+// pluginComponents are kept for plug-ins that have something of the kind.
+var pluginComponents = []string{"shovel", "federation-upstream", "federation-upstream-set"}
+
+// parametersOf lists a vhost's parameters in order of component and name; as in
+// RabbitMQ 4.0 limits and operator policies are among them, policies are not.
+func parametersOf(v *vhost.VHost) []vhost.Parameter {
+	list := v.Parameters()
+	if m := v.Limits().Map(); len(m) > 0 {
+		list = append(list, vhost.Parameter{Component: limitsComponent, Name: "limits", Value: appendJSON(nil, m)})
+	}
+	for _, p := range v.Policies(true) {
+		value := policyObject("", &p)[1:] // without the name
+		list = append(list, vhost.Parameter{Component: operatorComponent, Name: p.Name, Value: appendJSON(nil, value)})
+	}
+	slices.SortFunc(list, func(a, b vhost.Parameter) int {
+		return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+func parameterObject(vhost string, p vhost.Parameter) object {
+	o := object{{"value", p.Value}}
+	if vhost != "" {
+		o.add("vhost", vhost)
+	}
+	return append(o, member{"component", p.Component}, member{"name", p.Name})
+}
+
+// parameters lists those of all components or of one, in all vhosts or in one.
+func parameters(r *request) (reply, error) {
+	list := []object{}
+	for _, v := range r.vhosts() {
+		for _, p := range parametersOf(v) {
+			if component := r.arg("component"); component == "" || component == p.Component {
+				list = append(list, parameterObject(v.Name(), p))
+			}
+		}
+	}
+	return plain(list)
+}
+
+func (r *request) parameter() (vhost.Parameter, bool) {
+	for _, p := range parametersOf(r.vhost) {
+		if p.Component == r.arg("component") && p.Name == r.arg("name") {
+			return p, true
+		}
+	}
+	return vhost.Parameter{}, false
+}
+
+func oneParameter(r *request) (reply, error) {
+	p, exists := r.parameter()
+	if !exists {
+		return reply{}, errNotFound
+	}
+	return ok(parameterObject(r.vhost.Name(), p))
+}
+
+func putParameter(r *request) (reply, error) {
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	if err := b.need("value"); err != nil {
+		return reply{}, err
+	}
+	_, existed := r.parameter()
+	return put(!existed, setParameter(r.vhost, r.actor(), r.arg("component"), r.arg("name"), b["value"]))
+}
+
+// setParameter sets a parameter of any component from its decoded value.
+func setParameter(v *vhost.VHost, by vhost.Actor, component, name string, value any) error {
+	switch component {
+	case limitsComponent:
+		return setLimits(v, by, value)
+	case operatorComponent, policyComponent:
+		b, isObject := value.(map[string]any)
+		if !isObject {
+			return badRequest("value must be an object")
+		}
+		p, err := readPolicy(name, b)
+		if err != nil {
+			return err
+		}
+		return v.SetPolicy(by, p, component == operatorComponent)
+	}
+	if !anyOf(pluginComponents, component) {
+		return badRequest("Validation failed\n\ncomponent %s not found\n", component)
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return v.SetParameter(by, vhost.Parameter{Component: component, Name: name, Value: raw})
+}
+
+// setLimits replaces all limits of a vhost.
+func setLimits(v *vhost.VHost, by vhost.Actor, value any) error {
+	m, isObject := value.(map[string]any)
+	if !isObject {
+		return badRequest("value must be an object")
+	}
+	b := body(m)
+	for name := range b {
+		n, _, err := b.integer(name)
+		if err != nil {
+			return err
+		}
+		if err := v.SetLimit(by, name, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func deleteParameter(r *request) (reply, error) {
+	component, name := r.arg("component"), r.arg("name")
+	if _, exists := r.parameter(); !exists {
+		return reply{}, errNotFound
+	}
+	switch component {
+	case limitsComponent:
+		return done(r.vhost.ClearLimit(r.actor(), ""))
+	case operatorComponent:
+		return done(r.vhost.ClearPolicy(r.actor(), name, true))
+	}
+	return done(orNotFound(r.vhost.ClearParameter(r.actor(), component, name)))
+}
+
+// globals are the global parameters with those that are always there (RabbitMQ 4.0).
+func (s *Server) globals() []object {
+	all := s.cfg.VHosts.Globals()
+	add := func(name string, v any) {
+		if _, there := all[name]; !there {
+			all[name] = appendJSON(nil, v)
+		}
+	}
+	add("cluster_name", s.cfg.ClusterName)
+	add("cluster_tags", []any{})
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	list := make([]object, len(names))
+	for i, name := range names {
+		list[i] = object{{"name", name}, {"value", all[name]}}
+	}
+	return list
+}
+
+func globalParameters(r *request) (reply, error) { return plain(r.s.globals()) }
+
+func oneGlobalParameter(r *request) (reply, error) {
+	for _, o := range r.s.globals() {
+		if o[0].value == r.arg("name") {
+			return ok(o)
+		}
+	}
+	return reply{}, errNotFound
+}
+
+func putGlobalParameter(r *request) (reply, error) {
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	if err := b.need("value"); err != nil {
+		return reply{}, err
+	}
+	raw, err := json.Marshal(b["value"])
+	if err != nil {
+		return reply{}, err
+	}
+	name := r.arg("name")
+	_, existed := r.s.cfg.VHosts.Globals()[name]
+	return put(!existed, r.s.cfg.VHosts.SetGlobal(name, raw))
+}
+
+func deleteGlobalParameter(r *request) (reply, error) {
+	return done(orNotFound(r.s.cfg.VHosts.ClearGlobal(r.arg("name"))))
+}

@@ -1,0 +1,107 @@
+package management
+
+import (
+	"encoding/json"
+
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+func policyObject(vhost string, p *vhost.Policy) object {
+	o := object{}
+	if vhost != "" {
+		o.add("vhost", vhost)
+	}
+	return append(o, member{"name", p.Name}, member{"pattern", p.Pattern}, member{"apply-to", p.ApplyTo},
+		member{"definition", map[string]any(p.Definition)}, member{"priority", p.Priority})
+}
+
+// policies lists the policies of one vhost or of all.
+func policies(operator bool) handler {
+	return func(r *request) (reply, error) {
+		list := []object{}
+		for _, v := range r.vhosts() {
+			for _, p := range v.Policies(operator) {
+				list = append(list, policyObject(v.Name(), &p))
+			}
+		}
+		return plain(list)
+	}
+}
+
+func findPolicy(v *vhost.VHost, name string, operator bool) *vhost.Policy {
+	for _, p := range v.Policies(operator) {
+		if p.Name == name {
+			return &p
+		}
+	}
+	return nil
+}
+
+func onePolicy(operator bool) handler {
+	return func(r *request) (reply, error) {
+		p := findPolicy(r.vhost, r.arg("name"), operator)
+		if p == nil {
+			return reply{}, errNotFound
+		}
+		return ok(policyObject(r.vhost.Name(), p))
+	}
+}
+
+func putPolicy(operator bool) handler {
+	return func(r *request) (reply, error) {
+		b, err := r.body()
+		if err != nil {
+			return reply{}, err
+		}
+		p, err := readPolicy(r.arg("name"), b)
+		if err != nil {
+			return reply{}, err
+		}
+		existed := findPolicy(r.vhost, p.Name, operator) != nil
+		return put(!existed, r.vhost.SetPolicy(r.actor(), p, operator))
+	}
+}
+
+// readPolicy reads a policy from a request's or a definition's body.
+func readPolicy(name string, b body) (vhost.Policy, error) {
+	p := vhost.Policy{Name: name}
+	if err := b.need("pattern", "definition"); err != nil {
+		return p, err
+	}
+	var err error
+	if p.Pattern, err = b.text("pattern"); err != nil {
+		return p, err
+	}
+	if p.ApplyTo, err = b.text("apply-to"); err != nil {
+		return p, err
+	}
+	priority, _, err := b.integer("priority")
+	if err != nil {
+		return p, err
+	}
+	p.Priority = int(priority)
+	definition, isObject := b["definition"].(map[string]any)
+	if !isObject {
+		return p, badRequest("definition must be an object")
+	}
+	p.Definition, err = plainDefinition(definition)
+	return p, err
+}
+
+// plainDefinition is a definition as encoding/json decodes it by itself, which
+// is what the store gives back, too.
+func plainDefinition(m map[string]any) (queue.Definition, error) {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var d queue.Definition
+	return d, json.Unmarshal(raw, &d)
+}
+
+func deletePolicy(operator bool) handler {
+	return func(r *request) (reply, error) {
+		return done(orNotFound(r.vhost.ClearPolicy(r.actor(), r.arg("name"), operator)))
+	}
+}

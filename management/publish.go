@@ -1,0 +1,211 @@
+package management
+
+import (
+	"context"
+	"encoding/base64"
+	"strconv"
+	"time"
+
+	"github.com/leveretmq/leveret/auth"
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// publish handles POST /exchanges/V/N/publish: it answers once the queues have
+// taken the message.
+func publish(r *request) (reply, error) {
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	m, err := readMessage(b)
+	if err != nil {
+		return reply{}, err
+	}
+	m.Exchange = r.exchangeArg("exchange")
+	routed, err := r.s.publish(r.http.Context(), r.vhost, r.actor(), r.user, m)
+	if err != nil {
+		return reply{}, channelError(err)
+	}
+	return ok(object{{"routed", routed}})
+}
+
+// channelError is the error of publish and get, whose reason has the code, as
+// of a channel that was closed (RabbitMQ 4.0). A missing thing is a plain 404.
+func channelError(err error) error {
+	e, isProtocol := err.(*frames.Error)
+	if !isProtocol || e.Code == frames.InternalError {
+		return err
+	}
+	if e.Code == frames.NotFound {
+		return errNotFound
+	}
+	return badRequest("%d %s", e.Code, e.ReplyText())
+}
+
+// readMessage reads a message to publish.
+func readMessage(b body) (*message.Message, error) {
+	if err := b.need("properties", "routing_key", "payload", "payload_encoding"); err != nil {
+		return nil, err
+	}
+	payload, err := readPayload(b)
+	if err != nil {
+		return nil, err
+	}
+	key, err := b.text("routing_key")
+	if err != nil {
+		return nil, err
+	}
+	var properties body
+	switch v := b["properties"].(type) {
+	case map[string]any:
+		properties = v
+	case []any:
+		if len(v) > 0 {
+			return nil, badRequest("properties must be an object")
+		}
+	default:
+		return nil, badRequest("properties must be an object")
+	}
+	p, err := readProperties(properties)
+	if err != nil {
+		return nil, err
+	}
+	header := p.Append(nil)
+	m := message.New(len(header), 0)
+	copy(m.Header, header)
+	m.Body, m.RoutingKey, m.Time = payload, key, time.Now().UnixMilli()
+	m.Priority, m.Persistent = p.Priority, p.DeliveryMode == 2
+	return m, readSpecial(m, &p)
+}
+
+func readPayload(b body) ([]byte, error) {
+	text, isText := b["payload"].(string)
+	if !isText {
+		return nil, badRequest("payload_not_string")
+	}
+	switch encoding := b["payload_encoding"]; encoding {
+	case "string":
+		return []byte(text), nil
+	case "base64":
+		raw, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, badRequest("the payload is not base64")
+		}
+		return raw, nil
+	default:
+		return nil, badRequest("unsupported payload_encoding '%v'; it is string or base64", encoding)
+	}
+}
+
+// maxTTL is the longest TTL, in milliseconds: ten years (RabbitMQ 4.0).
+const maxTTL = 315360000000
+
+// readSpecial acts on the properties that the broker looks into.
+func readSpecial(m *message.Message, p *frames.Properties) error {
+	if p.Has(frames.FlagExpiration) {
+		ttl, err := strconv.ParseInt(string(p.Expiration), 10, 64)
+		if err != nil || ttl < 0 || ttl > maxTTL {
+			return badRequest("406 PRECONDITION_FAILED - invalid expiration '%s': it is a number of milliseconds up to %d", p.Expiration, int64(maxTTL))
+		}
+		m.TTL = ttl
+	}
+	t, _ := p.Table() // it was made here
+	cc, bcc := keyList(t, "CC"), keyList(t, "BCC")
+	if len(cc)+len(bcc) == 0 {
+		return nil
+	}
+	m.More = &message.More{CC: cc, BCC: bcc}
+	if len(bcc) > 0 {
+		p.SetTable(t.Without("BCC"))
+		m.Header = p.Append(nil)
+	}
+	return nil
+}
+
+// keyList reads the additional routing keys of a header.
+func keyList(t frames.Table, name string) (keys []string) {
+	v, _ := t.Lookup(name)
+	list, _ := v.([]any)
+	for _, k := range list {
+		if s, isText := k.(string); isText {
+			keys = append(keys, s)
+		}
+	}
+	return keys
+}
+
+// publish publishes a message for a user and waits for the confirm.
+func (s *Server) publish(ctx context.Context, v *vhost.VHost, by vhost.Actor, u auth.User, m *message.Message) (routed bool, err error) {
+	if err := mayPublish(v, by, u, m); err != nil {
+		return false, err
+	}
+	p := v.NewPublisher()
+	p.Source = vhost.TraceSource{Connection: "management", User: by.User()}
+	route, err := p.Route([]byte(m.Exchange), []byte(m.RoutingKey))
+	if err != nil {
+		return false, err
+	}
+	confirmed := make(confirm, 1)
+	receipt := message.NewReceipt(confirmed, 1, 1)
+	receipt.Hold(1)
+	routed = p.Add(route, m, receipt, 1)
+	p.Flush()
+	receipt.Release()
+	select {
+	case r := <-confirmed:
+		if refused, failed := r.Outcome(); failed || len(refused) > 0 {
+			return false, badRequest("rejected Unable to publish message. Check queue limits.")
+		}
+		return routed, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// A confirm gets its one receipt when that is settled.
+type confirm chan *message.Receipt
+
+// Settled implements message.Owner.
+func (c confirm) Settled(r *message.Receipt) { c <- r }
+
+// mayPublish makes the checks of basic.publish in RabbitMQ's order.
+func mayPublish(v *vhost.VHost, by vhost.Actor, u auth.User, m *message.Message) error {
+	x, err := v.Exchange(m.Exchange)
+	if err != nil {
+		return err
+	}
+	if err := by.MayExchange(vhost.Write, m.Exchange); err != nil {
+		return err
+	}
+	if x.Internal {
+		return frames.Errorf(frames.AccessRefused, "cannot publish to internal exchange '%s' in vhost '%s'", m.Exchange, v.Name())
+	}
+	if x.Type == "topic" {
+		if err := mayTopics(by, m); err != nil {
+			return err
+		}
+	}
+	var p frames.Properties
+	if err := p.Parse(m.Header); err != nil {
+		return err
+	}
+	if p.Has(frames.FlagUserID) && string(p.UserID) != by.User() && !u.Has(auth.Impersonator) {
+		return frames.Errorf(frames.PreconditionFailed, "user_id property set to '%s' but authenticated user was '%s'", p.UserID, by.User())
+	}
+	return nil
+}
+
+func mayTopics(by vhost.Actor, m *message.Message) error {
+	keys := []string{m.RoutingKey}
+	if m.More != nil {
+		keys = append(append(keys, m.More.CC...), m.More.BCC...)
+	}
+	for _, key := range keys {
+		if err := by.MayTopic(vhost.Write, m.Exchange, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package management
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// queues handles GET /queues, /queues/detailed and /queues/V.
+func queues(r *request) (reply, error) {
+	return r.queueList(func(*queueRow) bool { return true })
+}
+
+// A queueRow is one queue of a list.
+type queueRow struct {
+	vhost string
+	info  vhost.QueueInfo
+}
+
+func (r *request) queueList(keep func(*queueRow) bool) (reply, error) {
+	d, err := r.details()
+	if err != nil {
+		return reply{}, err
+	}
+	var all []row
+	for _, v := range r.vhosts() {
+		for info := range v.Queues() {
+			q := &queueRow{v.Name(), info}
+			if keep(q) {
+				all = append(all, row{q.vhost, info.Spec.Name, func() object { return r.queueObject(q, d, false) }})
+			}
+		}
+	}
+	return rows(all)
+}
+
+func oneQueue(r *request) (reply, error) {
+	d, err := r.details()
+	if err != nil {
+		return reply{}, err
+	}
+	info, err := r.vhost.QueueInfo(r.arg("queue"))
+	if err != nil {
+		return reply{}, orNotFound(err)
+	}
+	o := r.queueObject(&queueRow{r.vhost.Name(), info}, d, true)
+	if r.withoutStats() {
+		return ok(o)
+	}
+	o.add("consumer_details", r.s.consumersWhere(func(c *Consumer) bool {
+		return c.VHost == r.vhost.Name() && c.Queue == info.Spec.Name
+	}))
+	o.add("incoming", []any{})
+	o.add("deliveries", []any{})
+	return ok(o)
+}
+
+// withoutStats says that the answer has no figures.
+func (r *request) withoutStats() bool { return r.s.cfg.DisableStats || r.flag("disable_stats") }
+
+// queueObject describes a queue. The object of a single one has its policies as
+// null if there are none; a list leaves them out (RabbitMQ 4.0).
+func (r *request) queueObject(q *queueRow, d details, single bool) object {
+	info := &q.info
+	o := make(object, 0, 48)
+	o = append(o, member{"name", info.Spec.Name}, member{"vhost", q.vhost}, member{"durable", info.Spec.Durable},
+		member{"auto_delete", info.Spec.AutoDelete}, member{"exclusive", info.Spec.Exclusive}, member{"arguments", info.Spec.Arguments.Table},
+		member{"node", r.s.cfg.Node}, member{"state", "running"}, member{"type", info.Spec.Arguments.Type})
+	addPolicies(&o, info, single)
+	if !r.withoutStats() {
+		r.addQueueFigures(&o, q, d)
+		return o
+	}
+	if r.s.cfg.EnableQueueTotals || r.flag("enable_queue_totals") {
+		st := info.Queue.Status()
+		o = append(o, member{"messages", st.Ready + st.Unacked}, member{"messages_ready", st.Ready},
+			member{"messages_unacknowledged", st.Unacked}, member{"online", []string{r.s.cfg.Node}})
+	}
+	return o
+}
+
+func addPolicies(o *object, info *vhost.QueueInfo, single bool) {
+	for _, p := range []struct{ member, name string }{{"policy", info.Policy}, {"operator_policy", info.Operator}} {
+		switch {
+		case p.name != "":
+			o.add(p.member, p.name)
+		case single:
+			o.add(p.member, nil)
+		}
+	}
+	if len(info.Effective) == 0 {
+		o.add("effective_policy_definition", object{})
+		return
+	}
+	o.add("effective_policy_definition", map[string]any(info.Effective))
+}
+
+func (r *request) addQueueFigures(o *object, q *queueRow, d details) {
+	st := q.info.Queue.Status()
+	c := queueCounters(&st)
+	w := r.s.sampler.view(part{aQueue, q.vhost, q.info.Spec.Name})
+	addFigures(o, levelMetrics, &c, w, d)
+	*o = append(*o,
+		member{"consumers", st.Consumers},
+		member{"memory", queueMemory(&st)},
+		member{"message_bytes", st.ReadyBytes + st.UnackedBytes},
+		member{"message_bytes_ready", st.ReadyBytes},
+		member{"message_bytes_unacknowledged", st.UnackedBytes},
+		member{"message_bytes_ram", bytesInMemory(&st)},
+		member{"message_bytes_persistent", share(st.ReadyBytes+st.UnackedBytes, st.Persistent, st.Ready+st.Unacked)},
+		member{"message_bytes_paged_out", st.ReadyBytes + st.UnackedBytes - bytesInMemory(&st)},
+		member{"messages_ram", st.InMemory + st.Unacked},
+		member{"messages_ready_ram", st.InMemory},
+		member{"messages_unacknowledged_ram", st.Unacked},
+		member{"messages_persistent", st.Persistent},
+		member{"messages_paged_out", st.Ready - st.InMemory},
+		member{"storage_version", 2},
+		member{"reductions", 0},
+		member{"user_who_performed_action", q.info.User},
+		member{"exclusive_consumer_tag", textOrNull(st.ExclusiveTag)},
+		member{"single_active_consumer_tag", textOrNull(st.ActiveTag)},
+		member{"head_message_timestamp", secondsOrNull(st.HeadTime)},
+	)
+	addUse(o, &st)
+	if stats := messageStats(&c, w, d); stats != nil {
+		o.add("message_stats", stats)
+	}
+	r.addTypeFigures(o, q)
+	if owner, named := q.info.Owner.(interface{ ConnectionName() string }); named {
+		o.add("owner_pid_details", r.s.connectionDetails(owner.ConnectionName()))
+	}
+}
+
+// addUse adds how well the consumers keep up, or since when there is nobody.
+// The capacity is the chance that a message finds a consumer with room: it is
+// certain while none is waiting.
+func addUse(o *object, st *queue.Status) {
+	if st.IdleSince > 0 {
+		o.add("idle_since", timeText(time.UnixMilli(st.IdleSince)))
+	}
+	if st.Consumers == 0 {
+		return
+	}
+	capacity := 0
+	if st.Ready == 0 {
+		capacity = 1
+	}
+	o.add("consumer_capacity", capacity)
+	o.add("consumer_utilisation", capacity)
+}
+
+// defaultDeliveryLimit is a quorum queue's (RabbitMQ 4.0).
+const defaultDeliveryLimit = 20
+
+// addTypeFigures adds the members that only some types of queue have.
+func (r *request) addTypeFigures(o *object, q *queueRow) {
+	if q.info.Spec.Arguments.Type == queue.Classic {
+		return
+	}
+	here := []string{r.s.cfg.Node}
+	*o = append(*o, member{"leader", r.s.cfg.Node}, member{"members", here}, member{"online", here})
+	if q.info.Spec.Arguments.Type != queue.Quorum {
+		return
+	}
+	limit := int64(defaultDeliveryLimit)
+	if n := q.info.Spec.Arguments.DeliveryLimit; n != queue.NoDeliveryLimit {
+		limit = n
+	}
+	if n, set := q.info.Effective["delivery-limit"].(float64); set {
+		limit = int64(n)
+	}
+	o.add("delivery_limit", max(limit, -1))
+	o.add("open_files", object{{r.s.cfg.Node, 0}})
+}
+
+// messageOverhead is what a message takes in memory besides its body, in bytes;
+// an estimate.
+const messageOverhead = 160
+
+// queueMemory estimates what a queue takes in memory, in bytes.
+func queueMemory(st *queue.Status) int64 {
+	return bytesInMemory(st) + int64(st.InMemory+st.Unacked)*messageOverhead
+}
+
+func bytesInMemory(st *queue.Status) int64 {
+	return share(st.ReadyBytes, st.InMemory, st.Ready) + st.UnackedBytes
+}
+
+// share is the part of total that n of all have on average.
+func share(total int64, n, all int) int64 {
+	if all == 0 {
+		return 0
+	}
+	return total / int64(all) * int64(n)
+}
+
+func textOrNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func secondsOrNull(ms int64) any {
+	if ms == 0 {
+		return nil
+	}
+	return ms / 1000
+}
+
+// timeText writes a time as RabbitMQ does.
+func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000+00:00") }
+
+func putQueue(r *request) (reply, error) {
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	if node, isText := b["node"].(string); isText && node != "" && node != r.s.cfg.Node {
+		return reply{}, badRequest("Node %s could not be contacted", node)
+	}
+	d, err := readQueue(r.arg("queue"), b)
+	if err != nil {
+		return reply{}, err
+	}
+	_, missing := r.vhost.QueueInfo(d.Name)
+	_, err = r.vhost.DeclareQueue(r.actor(), d)
+	return put(missing != nil, err)
+}
+
+// maxNameLength is the longest name, in bytes: a shortstr.
+const maxNameLength = 255
+
+// readQueue reads a declaration from a request's or a definition's body. A
+// queue of the API is never exclusive.
+func readQueue(name string, b body) (vhost.QueueDeclare, error) {
+	d := vhost.QueueDeclare{Name: name}
+	if err := checkName("queue", name); err != nil {
+		return d, err
+	}
+	var err error
+	if d.Durable, err = b.boolean("durable"); err != nil {
+		return d, err
+	}
+	if d.AutoDelete, err = b.boolean("auto_delete"); err != nil {
+		return d, err
+	}
+	d.Arguments, err = b.table("arguments")
+	return d, err
+}
+
+func checkName(what, name string) error {
+	switch {
+	case len(name) > maxNameLength:
+		return badRequest("the name of a %s must not be longer than %d bytes", what, maxNameLength)
+	case name == "" && what == "queue":
+		return badRequest("the name of a queue must not be empty")
+	case !utf8.ValidString(name):
+		return badRequest("the name of a %s must be UTF-8", what)
+	}
+	return nil
+}
+
+func deleteQueue(r *request) (reply, error) {
+	name := r.arg("queue")
+	if _, err := r.vhost.QueueInfo(name); err != nil {
+		return reply{}, orNotFound(err)
+	}
+	_, err := r.vhost.DeleteQueue(r.actor(), name, queue.Condition{IfUnused: r.flag("if-unused"), IfEmpty: r.flag("if-empty")})
+	return done(err)
+}
+
+func purge(r *request) (reply, error) {
+	_, err := r.vhost.PurgeQueue(r.actor(), r.arg("queue"))
+	return done(orNotFound(err))
+}
+
+// queueActions handles POST …/actions. What RabbitMQ 3 had here was about
+// mirrors.
+func queueActions(r *request) (reply, error) {
+	if !anyOf(r.user.Tags, "administrator") {
+		return reply{}, notAuthorised("Not administrator user")
+	}
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	if err := b.need("action"); err != nil {
+		return reply{}, err
+	}
+	return reply{}, badRequest("unknown action '%v'", b["action"])
+}

@@ -1,0 +1,235 @@
+package management
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/leveretmq/leveret/auth"
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// A request is one call of the API. It belongs to its goroutine.
+type request struct {
+	s        *Server
+	w        http.ResponseWriter
+	http     *http.Request
+	resource *resource
+	segments []string
+	query    url.Values
+
+	user  auth.User    // set by the access check
+	vhost *vhost.VHost // set by the access check if the path names one
+}
+
+// arg is the value of a variable of the path.
+func (r *request) arg(name string) string {
+	v, _ := r.resource.variable(name, r.segments)
+	return v
+}
+
+// exchangeArg is a variable that names an exchange: amq.default is the default
+// exchange (RabbitMQ 4.0).
+func (r *request) exchangeArg(name string) string {
+	if v := r.arg(name); v != "amq.default" {
+		return v
+	}
+	return ""
+}
+
+// flag says whether a query parameter is "true".
+func (r *request) flag(name string) bool { return r.query.Get(name) == "true" }
+
+// rawBody reads the request's body up to the limit.
+func (r *request) rawBody() ([]byte, error) {
+	limit := r.s.cfg.MaxBodySize
+	b, err := io.ReadAll(http.MaxBytesReader(r.w, r.http.Body, limit))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, badRequest("the request body is larger than the limit of %d bytes; raise management.http.max_body_size", limit)
+	}
+	if err != nil {
+		return nil, badRequest("the request body could not be read: %s", err)
+	}
+	return b, nil
+}
+
+// body reads the request's body, a JSON object. No body is an empty one.
+func (r *request) body() (body, error) {
+	raw, err := r.rawBody()
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return body{}, nil
+	}
+	b, err := parseBody(raw)
+	if err != nil {
+		return nil, errNotJSON
+	}
+	return b, nil
+}
+
+// A body is a decoded JSON object; numbers are json.Number.
+type body map[string]any
+
+func parseBody(raw []byte) (body, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var b body
+	if err := dec.Decode(&b); err != nil {
+		return nil, err
+	}
+	if dec.More() || b == nil {
+		return nil, errors.New("no single JSON object")
+	}
+	return b, nil
+}
+
+// need says which of the members is missing.
+func (b body) need(names ...string) error {
+	for _, name := range names {
+		if _, ok := b[name]; !ok {
+			return missingKey(name)
+		}
+	}
+	return nil
+}
+
+// text is a string member; "" if it is absent or null.
+func (b body) text(name string) (string, error) {
+	switch v := b[name].(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	}
+	return "", badRequest("%s must be a string", name)
+}
+
+// boolean is a bool member, which may be given as a string (RabbitMQ 4.0:
+// rabbitmqadmin does); false if it is absent.
+func (b body) boolean(name string) (bool, error) {
+	switch v := b[name].(type) {
+	case nil:
+		return false, nil
+	case bool:
+		return v, nil
+	case string:
+		switch v {
+		case "true":
+			return true, nil
+		case "false", "":
+			return false, nil
+		}
+	}
+	return false, badRequest("%s must be true or false", name)
+}
+
+// integer is a member that is an integer or a string that holds one; ok is
+// false if it is absent.
+func (b body) integer(name string) (n int64, ok bool, err error) {
+	var text string
+	switch v := b[name].(type) {
+	case nil:
+		return 0, false, nil
+	case json.Number:
+		text = v.String()
+	case string:
+		text = v
+	}
+	n, isInt := parseInteger(text)
+	if !isInt {
+		return 0, false, badRequest("%s must be an integer", name)
+	}
+	return n, true, nil
+}
+
+// parseInteger reads an integer; 5.0 is one, too.
+func parseInteger(s string) (int64, bool) {
+	if n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<63 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// tags is a member that is a list of strings or one string with commas; ok is
+// false if it is absent.
+func (b body) tags(name string) (list []string, ok bool, err error) {
+	switch v := b[name].(type) {
+	case nil:
+		return nil, false, nil
+	case string:
+		for t := range strings.SplitSeq(v, ",") {
+			if t = strings.TrimSpace(t); t != "" {
+				list = append(list, t)
+			}
+		}
+		return list, true, nil
+	case []any:
+		for _, t := range v {
+			s, isString := t.(string)
+			if !isString {
+				return nil, false, badRequest("%s must be a list of strings", name)
+			}
+			list = append(list, s)
+		}
+		return list, true, nil
+	}
+	return nil, false, badRequest("%s must be a list of strings or one string with commas", name)
+}
+
+// table is an object member as a field table in order of name.
+func (b body) table(name string) (frames.Table, error) {
+	switch v := b[name].(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return tableOf(v), nil
+	case []any:
+		if len(v) == 0 { // what an empty table looks like in PHP
+			return nil, nil
+		}
+	}
+	return nil, badRequest("%s must be an object", name)
+}
+
+// tableOf turns a JSON object into a field table: integers are of type long,
+// other numbers double (RabbitMQ 4.0).
+func tableOf(m map[string]any) frames.Table {
+	t := make(frames.Table, 0, len(m))
+	for name, v := range m {
+		t = append(t, frames.Field{Name: name, Value: fieldValue(v)})
+	}
+	return t.Sorted()
+}
+
+func fieldValue(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64() // out of range is infinite, which is a double, too
+		return f
+	case map[string]any:
+		return tableOf(v)
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = fieldValue(v[i])
+		}
+		return list
+	}
+	return v
+}

@@ -1,0 +1,126 @@
+package management
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
+	r := &request{s: s, w: w, http: h}
+	defer r.recovered()
+	s.cors(w.Header(), h)
+	if s.redirected(w, h) {
+		return
+	}
+	segments, ok := s.router.split(h.URL.EscapedPath())
+	if !ok {
+		r.fail(errNotFound)
+		return
+	}
+	res := s.router.find(segments)
+	if res == nil {
+		r.failUnknown()
+		return
+	}
+	r.resource, r.segments = res, segments
+	r.serve()
+}
+
+// serve answers a request whose path is known.
+func (r *request) serve() {
+	method := r.http.Method
+	if method == http.MethodOptions {
+		r.options()
+		return
+	}
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	row := r.resource.methods[method]
+	if row == nil {
+		r.w.Header().Set("Allow", r.resource.allow)
+		r.w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	if method == http.MethodGet && !acceptsJSON(r.http.Header) {
+		r.w.WriteHeader(http.StatusNotAcceptable)
+		return
+	}
+	r.query = queryOf(r.http.URL)
+	if err := row.access(r); err != nil {
+		r.fail(err)
+		return
+	}
+	answer, err := row.handle(r)
+	if err == nil {
+		err = r.answer(answer)
+	}
+	if err != nil {
+		r.fail(err)
+	}
+}
+
+// queryOf reads the query; what is malformed in it is left out.
+func queryOf(u *url.URL) url.Values {
+	if u.RawQuery == "" {
+		return nil
+	}
+	v, _ := url.ParseQuery(u.RawQuery) // the values that could be read are returned all the same
+	return v
+}
+
+// failUnknown answers a path that there is not. Who shows no credentials is
+// asked for them first, as everywhere else.
+func (r *request) failUnknown() {
+	if err := r.authenticate(); err != nil {
+		r.fail(err)
+		return
+	}
+	r.fail(errNotFound)
+}
+
+// recovered keeps a bug in one handler from taking the broker down.
+func (r *request) recovered() {
+	v := recover()
+	switch {
+	case v == nil:
+		return
+	case v == http.ErrAbortHandler: //nolint:errorlint // a panic value is compared as it is
+		panic(v)
+	}
+	r.s.log.Error("request failed", zap.String("method", r.http.Method), zap.String("path", r.http.URL.Path),
+		zap.Any("panic", v), zap.ByteString("stack", debug.Stack()))
+	r.fail(errors.New("panic"))
+}
+
+// redirected answers /api, which has a page for people in RabbitMQ.
+func (s *Server) redirected(w http.ResponseWriter, h *http.Request) bool {
+	path := strings.TrimSuffix(h.URL.Path, "/")
+	if path != s.router.prefix+"/api" {
+		return false
+	}
+	http.Redirect(w, h, s.router.prefix+"/api/index.html", http.StatusMovedPermanently)
+	return true
+}
+
+// acceptsJSON says whether a client takes JSON as an answer.
+func acceptsJSON(h http.Header) bool {
+	accept := strings.Join(h.Values("Accept"), ",")
+	if accept == "" {
+		return true
+	}
+	for item := range strings.SplitSeq(accept, ",") {
+		kind, _, _ := strings.Cut(item, ";")
+		switch strings.ToLower(strings.TrimSpace(kind)) {
+		case "*/*", "application/*", "application/json":
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,203 @@
+package management
+
+import (
+	"slices"
+
+	"github.com/leveretmq/leveret/auth"
+)
+
+func accountObject(a auth.Account) object {
+	limits := object{}
+	for _, l := range []auth.Limit{auth.MaxConnections, auth.MaxChannels} {
+		if n, limited := a.Limits[l]; limited {
+			limits.add(string(l), n)
+		}
+	}
+	return object{{"name", a.Name}, {"password_hash", a.PasswordHash}, {"hashing_algorithm", string(a.Algorithm)}, {"tags", a.Tags}, {"limits", limits}}
+}
+
+func users(r *request) (reply, error) {
+	return rows(r.accounts(func(auth.Account) bool { return true }))
+}
+
+func usersWithoutPermissions(r *request) (reply, error) {
+	granted := map[string]bool{}
+	for p := range r.s.cfg.Auth.Permissions("", "") {
+		granted[p.User] = true
+	}
+	return rows(r.accounts(func(a auth.Account) bool { return !granted[a.Name] }))
+}
+
+func (r *request) accounts(keep func(auth.Account) bool) []row {
+	var all []row
+	for a := range r.s.cfg.Auth.Users() {
+		if keep(a) {
+			all = append(all, row{name: a.Name, object: func() object { return accountObject(a) }})
+		}
+	}
+	return all
+}
+
+func oneUser(r *request) (reply, error) {
+	a, exists := r.s.cfg.Auth.User(r.arg("user"))
+	if !exists {
+		return reply{}, errNotFound
+	}
+	return ok(accountObject(a))
+}
+
+func putUser(r *request) (reply, error) {
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	return put(r.s.putUser(r.arg("user"), b))
+}
+
+// putUser makes or changes a user from a request's or a definition's body.
+func (s *Server) putUser(name string, b body) (created bool, err error) {
+	tags, there, err := b.tags("tags")
+	if err != nil {
+		return false, err
+	}
+	if !there {
+		return false, badRequest("tags_not_present")
+	}
+	secret, err := readSecret(b)
+	if err != nil {
+		return false, err
+	}
+	created, err = s.cfg.Auth.PutUser(name, secret, tags)
+	if err != nil {
+		return created, err
+	}
+	return created, s.putGrants(name, b)
+}
+
+func readSecret(b body) (auth.Secret, error) {
+	var s auth.Secret
+	_, password := b["password"]
+	_, hash := b["password_hash"]
+	if password && hash {
+		return s, badRequest("both_password_and_password_hash_are_provided")
+	}
+	var err error
+	if s.Password, err = b.text("password"); err != nil {
+		return s, err
+	}
+	if s.Hash, err = b.text("password_hash"); err != nil {
+		return s, err
+	}
+	algorithm, err := b.text("hashing_algorithm")
+	s.Algorithm = auth.Algorithm(algorithm)
+	return s, err
+}
+
+// putGrants sets the permissions that a user's body may have (RabbitMQ 4.1).
+func (s *Server) putGrants(user string, b body) error {
+	byVHost, there := b["permissions"].(map[string]any)
+	if !there {
+		return nil
+	}
+	for vhost, v := range byVHost {
+		p, isObject := v.(map[string]any)
+		if !isObject {
+			return badRequest("permissions must be an object of virtual hosts")
+		}
+		if err := s.grant(user, vhost, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func deleteUser(r *request) (reply, error) {
+	return done(orNotFound(r.s.cfg.Auth.DeleteUser(r.arg("user"))))
+}
+
+// deleteUsers handles POST /users/bulk-delete; unknown names are no error.
+func deleteUsers(r *request) (reply, error) {
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	if err := b.need("users"); err != nil {
+		return reply{}, err
+	}
+	names, _, err := b.tags("users")
+	if err != nil {
+		return reply{}, err
+	}
+	for _, name := range names {
+		if err := orNotFound(r.s.cfg.Auth.DeleteUser(name)); err != nil && err != error(errNotFound) {
+			return reply{}, err
+		}
+	}
+	return noContent, nil
+}
+
+// userQueues lists the queues that a user has declared.
+func userQueues(r *request) (reply, error) {
+	return r.queueList(func(q *queueRow) bool { return q.info.User == r.arg("user") })
+}
+
+// userLimits handles GET /user-limits and /user-limits/U. Who is no
+// administrator sees its own.
+func userLimits(r *request) (reply, error) {
+	name := r.arg("user")
+	if _, exists := r.s.cfg.Auth.User(name); name != "" && !exists {
+		return reply{}, errNotFound
+	}
+	list := []object{}
+	for a := range r.s.cfg.Auth.Users() {
+		mine := a.Name == r.user.Name || r.user.Has(auth.Administrator)
+		if mine && (name == "" || name == a.Name) && len(a.Limits) > 0 {
+			limits, _ := accountObject(a).get("limits")
+			list = append(list, object{{"user", a.Name}, {"value", limits}})
+		}
+	}
+	return ok(list)
+}
+
+func putUserLimit(r *request) (reply, error) {
+	n, err := r.limitValue()
+	if err != nil {
+		return reply{}, err
+	}
+	return done(orNotFound(r.s.cfg.Auth.SetLimit(r.arg("user"), auth.Limit(r.arg("limit")), int(n))))
+}
+
+// setUserLimits sets the limits of a user's definition.
+func (s *Server) setUserLimits(user string, limits body) error {
+	for name := range limits {
+		n, _, err := limits.integer(name)
+		if err != nil {
+			return err
+		}
+		if err := s.cfg.Auth.SetLimit(user, auth.Limit(name), int(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func deleteUserLimit(r *request) (reply, error) {
+	return done(orNotFound(r.s.cfg.Auth.ClearLimit(r.arg("user"), auth.Limit(r.arg("limit")))))
+}
+
+// knownUser says whether a path's user exists.
+func (r *request) knownUser() error {
+	name := r.arg("user")
+	if name == "" {
+		return nil
+	}
+	if _, exists := r.s.cfg.Auth.User(name); !exists {
+		return errNotFound
+	}
+	return nil
+}
+
+// anyOf says whether one of the names is in the list.
+func anyOf(list []string, names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(list, n) })
+}
