@@ -1,0 +1,68 @@
+package quorum
+
+import (
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// Settle ends deliveries of one consumer, or of basic.gets if s is nil. After
+// the queue was deleted it does nothing.
+func (q *Queue) Settle(s *queue.Subscription, ds []queue.Delivery, how queue.Outcome) {
+	if len(ds) == 0 || s != nil && s.NoAck {
+		return // a no-ack delivery is settled when it is taken
+	}
+	q.mu.Lock()
+	if q.state != running {
+		q.mu.Unlock()
+		return
+	}
+	switch how {
+	case queue.Accepted:
+		q.count.acked += uint64(len(ds))
+		q.giveLocked(opSettle, ds)
+	case queue.Rejected:
+		q.giveLocked(opDiscard, ds)
+	case queue.Requeued:
+		q.requeueLocked(ds)
+	case queue.Returned:
+		q.PutBack(ds)
+	}
+	q.consumers.Settled(s, len(ds))
+	q.proceedLocked()
+	q.unlock()
+}
+
+// requeueLocked puts back what clients have seen. That a message was handed out
+// once is known by the log's mark, if it reaches so far, else by a note; that it
+// was handed out more often was noted at that time.
+func (q *Queue) requeueLocked(ds []queue.Delivery) {
+	up := q.m.handedUpTo()
+	for i := range ds {
+		if d := &ds[i]; d.Count == 0 && d.ID > up {
+			q.notes.write(d.ID, 1, 0)
+		}
+		q.timed = q.timed || ds[i].Expires != 0
+	}
+	q.giveLocked(opRequeue, ds)
+}
+
+// Purge drops the ready messages; nothing is dead-lettered.
+func (q *Queue) Purge() (int, error) {
+	q.mu.Lock()
+	if q.state != running {
+		q.mu.Unlock()
+		return 0, queue.ErrGone
+	}
+	for i := range q.m.lanes {
+		if first := q.m.lanes[i].first(); first != 0 {
+			q.log.SettleRange(persistence.Lane(i), uint64(first), uint64(q.lastID))
+		}
+	}
+	q.cmd = command{op: opPurge, time: q.timeLocked()}
+	q.doLocked()
+	n := q.cmd.count
+	q.timed = false
+	q.after.epoch++ // what is being read is not wanted any more
+	q.unlock()
+	return n, nil
+}
