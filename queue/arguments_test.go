@@ -1,0 +1,277 @@
+package queue
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+// table makes a table of names and values in turn.
+func table(pairs ...any) frames.Table {
+	var t frames.Table
+	for i := 0; i < len(pairs); i += 2 {
+		t = append(t, frames.Field{Name: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return t
+}
+
+// text is the explanation of a protocol error with code 406.
+func text(t *testing.T, err error) string {
+	t.Helper()
+	if err == nil {
+		return ""
+	}
+	e, ok := errors.AsType[*frames.Error](err)
+	if !ok || e.Code != frames.PreconditionFailed {
+		t.Errorf("%v is not a 406", err)
+		return err.Error()
+	}
+	return e.Text
+}
+
+func TestParseArguments(t *testing.T) {
+	const q = " for queue 'q' in vhost '/': "
+	for _, tt := range []struct {
+		args frames.Table
+		want string // the error's text; "" if accepted
+	}{
+		{table("x-expires", int32(1)), ""},
+		{table("x-expires", int32(0)), "invalid arg 'x-expires'" + q + "{value_zero,0}"},
+		{table("x-expires", int32(-5)), "invalid arg 'x-expires'" + q + "{value_negative,-5}"},
+		{table("x-expires", "1"), "invalid arg 'x-expires'" + q + `"expected integer, got longstr"`},
+		{table("x-expires", int64(315_360_000_000)), ""},
+		{table("x-expires", int64(315_360_000_001)), "invalid arg 'x-expires'" + q + "{value_too_large,315360000001}"},
+		{table("x-message-ttl", int32(0)), ""},
+		{table("x-message-ttl", int64(1)<<33), ""},
+		{table("x-message-ttl", int32(-1)), "invalid arg 'x-message-ttl'" + q + "{value_negative,-1}"},
+		{table("x-message-ttl", int64(1)<<40), "invalid arg 'x-message-ttl'" + q + "{value_too_large,1099511627776}"},
+		{table("x-message-ttl", 1.5), "invalid arg 'x-message-ttl'" + q + `"expected integer, got double"`},
+		{table("x-message-ttl", nil), "invalid arg 'x-message-ttl'" + q + `"expected integer, got void"`},
+		{table("x-max-length", int32(0)), ""},
+		{table("x-max-length", int64(1)<<60), ""},
+		{table("x-max-length", int8(-1)), "invalid arg 'x-max-length'" + q + "{value_negative,-1}"},
+		{table("x-max-length-bytes", frames.Timestamp(1)), "invalid arg 'x-max-length-bytes'" + q + `"expected integer, got timestamp"`},
+		{table("x-max-priority", uint8(255)), ""},
+		{table("x-max-priority", int32(255)), ""},
+		{table("x-max-priority", int32(0)), ""},
+		{table("x-max-priority", int8(-1)), "invalid arg 'x-max-priority'" + q + "{value_negative,-1}"},
+		{table("x-max-priority", int32(256)), "invalid arg 'x-max-priority'" + q + "{max_value_exceeded,256}"},
+		{table("x-overflow", "reject-publish-dlx"), ""},
+		{table("x-overflow", "drop-tail"), "invalid arg 'x-overflow'" + q + "invalid_overflow"},
+		{table("x-overflow", int32(1)), "invalid arg 'x-overflow'" + q + "{unacceptable_type,signedint}"},
+		{table("x-dead-letter-exchange", ""), ""},
+		{table("x-dead-letter-exchange", int32(1)), "invalid type 'signedint' for arg 'x-dead-letter-exchange' in queue 'q' in vhost '/'"},
+		{table("x-expires", int32(0), "x-dead-letter-exchange", true), "invalid type 'bool' for arg 'x-dead-letter-exchange' in queue 'q' in vhost '/'"},
+		{table("x-dead-letter-routing-key", "k", "x-dead-letter-exchange", "x"), ""},
+		{table("x-dead-letter-routing-key", "k"), "invalid arg 'x-dead-letter-routing-key'" + q + "routing_key_but_no_dlx_defined"},
+		{table("x-dead-letter-exchange", "", "x-dead-letter-routing-key", int32(1)), "invalid arg 'x-dead-letter-routing-key'" + q + "{unacceptable_type,signedint}"},
+		{table("x-single-active-consumer", false), ""},
+		{table("x-single-active-consumer", "true"), "invalid arg 'x-single-active-consumer'" + q + "{unacceptable_type,longstr}"},
+		{table("x-queue-mode", "lazy"), ""},
+		{table("x-queue-mode", "hasty"), "invalid arg 'x-queue-mode'" + q + `"unsupported queue mode 'hasty'"`},
+		{table("x-queue-version", int32(2)), ""},
+		{table("x-queue-version", int32(3)), "invalid arg 'x-queue-version'" + q + `"unsupported queue version '3'"`},
+		{table("x-queue-type", "turbo"), "invalid arg 'x-queue-type'" + q + `"unsupported queue type 'turbo'"`},
+		{table("x-queue-type", "undefined"), ""},
+		{table("x-queue-leader-locator", "balanced"), ""},
+		{table("x-queue-leader-locator", "here"), "invalid arg 'x-queue-leader-locator'" + q + "invalid_queue_locator_arg"},
+		{table("x-queue-master-locator", int32(1)), ""},
+		{table("x-consumer-timeout", "soon"), ""},
+		{table("x-nonsense", "1", "other", int32(2), "x-ha-policy", "all"), ""},
+		{table("x-stream-filter-size-bytes", int32(1)), ""},
+		{table("x-delivery-limit", int32(3)), "invalid arg 'x-delivery-limit' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{table("x-dead-letter-strategy", "at-least-once"), "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{table("x-dead-letter-strategy", "sometimes"), "invalid arg 'x-dead-letter-strategy'" + q + "invalid_dlx_strategy"},
+		{table("x-quorum-initial-group-size", int32(0)), "invalid arg 'x-quorum-initial-group-size'" + q + "{value_zero,0}"},
+		{table("x-max-age", "1h"), "invalid arg 'x-max-age' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{table("x-max-age", "1w"), "invalid arg 'x-max-age'" + q + "invalid_max_age"},
+		{table("x-max-age", "0h"), "invalid arg 'x-max-age'" + q + "invalid_max_age"},
+		{table("x-max-age", "D"), "invalid arg 'x-max-age'" + q + "invalid_max_age"},
+		{table("x-max-age", ""), "invalid arg 'x-max-age'" + q + "invalid_max_age"},
+	} {
+		_, err := ParseArguments(tt.args, "/", "q", true, false, false)
+		if got := text(t, err); got != tt.want {
+			t.Errorf("%v:\n got %q\nwant %q", tt.args, got, tt.want)
+		}
+	}
+}
+
+func TestParseArgumentsOfOtherTypes(t *testing.T) {
+	for _, tt := range []struct {
+		args                           frames.Table
+		durable, exclusive, autoDelete bool
+		want                           string
+	}{
+		{table("x-queue-type", "quorum"), true, false, false, ""},
+		{table("x-queue-type", "quorum"), false, false, false, "invalid property 'non-durable' for queue 'q' in vhost '/'"},
+		{table("x-queue-type", "quorum"), true, true, false, "invalid property 'exclusive-owner' for queue 'q' in vhost '/'"},
+		{table("x-queue-type", "stream"), true, false, true, "invalid property 'auto-delete' for queue 'q' in vhost '/'"},
+		{table("x-queue-type", "quorum", "x-delivery-limit", "a string"), true, false, false, ""},
+		{table("x-queue-type", "quorum", "x-max-priority", int32(3)), true, false, false, "invalid arg 'x-max-priority' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue"},
+		{table("x-queue-type", "quorum", "x-queue-mode", "lazy"), false, false, false, "invalid arg 'x-queue-mode' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue"},
+		{table("x-queue-type", "quorum", "x-overflow", "reject-publish-dlx"), true, false, false, ""},
+		{table("x-queue-type", "stream", "x-message-ttl", int32(1)), true, false, false, "invalid arg 'x-message-ttl' for queue 'q' in vhost '/' of queue type rabbit_stream_queue"},
+		{table("x-queue-type", "stream", "x-max-length-bytes", int32(1), "x-max-age", "30D"), true, false, false, ""},
+		{table("x-queue-type", "stream", "x-stream-max-segment-size-bytes", int64(3_000_000_001)), true, false, false, "Exceeded max value for x-stream-max-segment-size-bytes"},
+		{table("x-queue-type", "stream", "x-stream-filter-size-bytes", int32(15)), true, false, false, "Invalid value for  x-stream-filter-size-bytes"},
+		{table("x-queue-type", "stream", "x-stream-filter-size-bytes", int32(255)), true, false, false, ""},
+		{table("x-queue-type", "stream", "x-initial-cluster-size", int32(0)), true, false, false, "invalid arg 'x-initial-cluster-size' for queue 'q' in vhost '/': {value_zero,0}"},
+	} {
+		_, err := ParseArguments(tt.args, "/", "q", tt.durable, tt.exclusive, tt.autoDelete)
+		if got := text(t, err); got != tt.want {
+			t.Errorf("%v:\n got %q\nwant %q", tt.args, got, tt.want)
+		}
+	}
+}
+
+func TestParsedArguments(t *testing.T) {
+	a, err := ParseArguments(table("x-expires", int16(5), "x-message-ttl", int32(0), "x-max-length", int64(7), "x-max-length-bytes", uint32(8),
+		"x-max-priority", uint8(9), "x-overflow", "reject-publish", "x-single-active-consumer", true, "x-consumer-timeout", int32(10),
+		"x-dead-letter-exchange", "x", "x-dead-letter-routing-key", "k"), "/", "q", true, false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Type != Classic || a.Expires != 5 || a.MessageTTL != 0 || a.MaxLength != 7 || a.MaxLengthBytes != 8 || a.MaxPriority != 9 ||
+		a.Overflow != RejectPublish || !a.SingleActive || a.ConsumerTimeout != 10 || *a.DeadLetter != (Target{"x", "k", true}) ||
+		a.DeliveryLimit != NoDeliveryLimit {
+		t.Errorf("parsed %+v", a)
+	}
+	if v, _ := a.Table.Lookup("x-queue-type"); v != "classic" {
+		t.Errorf("x-queue-type is %v, want classic", v)
+	}
+}
+
+func TestQueueTypeIsMadeExplicit(t *testing.T) {
+	for _, args := range []frames.Table{nil, table("x-queue-type", "undefined"), table("x-queue-type", "classic")} {
+		a, err := ParseArguments(args, "/", "q", false, false, false)
+		if err != nil || len(a.Table) != 1 || a.Table[0] != (frames.Field{Name: "x-queue-type", Value: "classic"}) {
+			t.Errorf("%v became %v, %v", args, a.Table, err)
+		}
+	}
+}
+
+func TestEquivalent(t *testing.T) {
+	for _, tt := range []struct {
+		have, got frames.Table
+		arg, want string
+	}{
+		{nil, nil, "", ""},
+		{nil, table("x-queue-type", "classic"), "", ""},
+		{table("x-message-ttl", int64(60000), "x-max-length", int16(5)), table("x-message-ttl", int32(60000), "x-max-length", int64(5)), "", ""},
+		{table("x-nonsense", "1"), table("x-nonsense", "2"), "", ""},
+		{table("x-max-length", int32(5)), table("x-max-length", int32(6)), "x-max-length", "received '6' but current is '5'"},
+		{table("x-max-priority", int32(10)), nil, "x-max-priority", "received none but current is the value '10' of type 'signedint'"},
+		{nil, table("x-expires", int64(5)), "x-expires", "received the value '5' of type 'long' but current is none"},
+		{nil, table("x-single-active-consumer", true), "x-single-active-consumer", "received the value 'true' of type 'bool' but current is none"},
+		{table("x-dead-letter-exchange", "d"), table("x-dead-letter-exchange", "e"), "x-dead-letter-exchange", "received 'e' but current is 'd'"},
+		{table("x-queue-master-locator", int32(5)), table("x-queue-master-locator", "5"), "x-queue-master-locator", "received '5' but current is '5'"},
+		{table("x-overflow", "drop-head", "x-max-length", int32(1)), table("x-overflow", "reject-publish", "x-max-length", int32(2)),
+			"x-max-length", "received '2' but current is '1'"},
+		{nil, table("x-queue-type", "quorum", "x-quorum-initial-group-size", int32(1)), "x-queue-type", "received 'quorum' but current is 'classic'"},
+		{table("x-queue-type", "quorum"), nil, "x-queue-type", "received 'classic' but current is 'quorum'"},
+	} {
+		a, err := ParseArguments(tt.have, "/", "q", true, false, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := ParseArguments(tt.got, "/", "q", true, false, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		if tt.want != "" {
+			want = "inequivalent arg '" + tt.arg + "' for queue 'q' in vhost '/': " + tt.want
+		}
+		if got := text(t, a.Equivalent(b, "/", "q")); got != want {
+			t.Errorf("%v against %v:\n got %q\nwant %q", tt.got, tt.have, got, want)
+		}
+	}
+}
+
+func TestEquivalentFlags(t *testing.T) {
+	have := Spec{VHost: "/", Name: "q", Durable: true, Arguments: NewArguments()}
+	other := have
+	other.AutoDelete = true
+	if got, want := text(t, have.Equivalent(other)), "inequivalent arg 'auto_delete' for queue 'q' in vhost '/': received 'true' but current is 'false'"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	other.Durable = false
+	if got, want := text(t, have.Equivalent(other)), "inequivalent arg 'durable' for queue 'q' in vhost '/': received 'false' but current is 'true'"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if err := have.Equivalent(have); err != nil {
+		t.Errorf("a queue is not equivalent to itself: %v", err)
+	}
+}
+
+func TestSameValue(t *testing.T) {
+	for _, tt := range []struct {
+		a, b any
+		want bool
+	}{
+		{int32(5), int64(5), true},
+		{int32(5), "5", false},
+		{int32(5), 5.0, false},
+		{float32(1.5), 1.5, true},
+		{"a", "a", true},
+		{"a", []byte("a"), false},
+		{[]byte("a"), []byte("a"), true},
+		{true, true, true},
+		{nil, nil, true},
+		{table("a", int32(1)), table("a", int32(1)), true},
+		{table("a", int32(1)), table("a", int32(2)), false},
+		{[]any{"a"}, []any{"a"}, true},
+		{"a", []any{"a"}, false},
+		{frames.Decimal{Scale: 1, Value: 2}, frames.Decimal{Scale: 1, Value: 2}, true},
+	} {
+		if got := sameValue(tt.a, tt.b); got != tt.want {
+			t.Errorf("sameValue(%v, %v) = %t", tt.a, tt.b, got)
+		}
+	}
+}
+
+func TestParseConsumerArguments(t *testing.T) {
+	for _, tt := range []struct {
+		args      frames.Table
+		queueType string
+		priority  int
+		want      string
+	}{
+		{nil, Classic, 0, ""},
+		{table("x-priority", int8(-1)), Classic, -1, ""},
+		{table("x-priority", int64(10), "x-cancel-on-ha-failover", true), Quorum, 10, ""},
+		{table("x-priority", "1"), Classic, 0, `invalid arg 'x-priority' for queue 'q' in vhost '/': "expected integer, got longstr"`},
+		{table("x-priority", int32(1)), Stream, 0, "invalid arg 'x-priority' for queue 'q' in vhost '/' of queue type rabbit_stream_queue"},
+		{table("x-stream-offset", "first"), Stream, 0, ""},
+		{table("x-stream-offset", "first"), Classic, 0, "invalid arg 'x-stream-offset' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{table("x-stream-filter", "a"), Quorum, 0, "invalid arg 'x-stream-filter' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue"},
+	} {
+		n, err := ParseConsumerArguments(tt.args, "/", "q", tt.queueType)
+		if got := text(t, err); got != tt.want || n != tt.priority {
+			t.Errorf("%v: %d, %q, want %d, %q", tt.args, n, got, tt.priority, tt.want)
+		}
+	}
+}
+
+func TestTerm(t *testing.T) {
+	for _, tt := range []struct {
+		v    any
+		want string
+	}{
+		{int16(-3), "-3"},
+		{1.0, "1.0"},
+		{float32(2.5), "2.5"},
+		{true, "true"},
+		{nil, "undefined"},
+		{"a\"b", `<<"a\"b">>`},
+		{"é", `<<"é"/utf8>>`},
+		{"\xff", "<<255>>"},
+		{table("k", "v"), `[{<<"k">>,longstr,<<"v">>}]`},
+		{[]any{int32(1), "a"}, `[{signedint,1},{longstr,<<"a">>}]`},
+	} {
+		if got := term(tt.v); got != tt.want {
+			t.Errorf("term(%v) = %s, want %s", tt.v, got, tt.want)
+		}
+	}
+}
