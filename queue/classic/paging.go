@@ -9,6 +9,7 @@ import (
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/record"
 )
 
 // A window is what of the head of a lane stays in memory when the rest is paged
@@ -266,7 +267,7 @@ func (q *Queue) read(ld *load) (block, error) {
 		}
 		slab = append(slab, message.Message{})
 		it := item{msg: &slab[len(slab)-1], id: queue.ID(rec.ID), expires: rec.Expires, redelivered: rec.Redelivered, stored: own}
-		if err := revive(it.msg, rec); err != nil {
+		if err := record.Revive(it.msg, rec); err != nil {
 			return b, err
 		}
 		b.items = append(b.items, it)

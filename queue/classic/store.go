@@ -3,10 +3,9 @@ package classic
 import (
 	"fmt"
 
-	"github.com/leveretmq/leveret/frames"
-	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/record"
 )
 
 // laneID is the lane of the log for messages of a priority.
@@ -57,58 +56,6 @@ func (q *Queue) takeOver(info persistence.LaneInfo) {
 
 // fill makes the record of a message.
 func fill(rec *persistence.Record, it *item, lane int, shared *persistence.SharedBody) {
-	m := it.msg
-	rec.ID, rec.Lane = uint64(it.id), laneID(lane)
-	rec.Time, rec.Expires = m.Time, it.expires
-	rec.Exchange, rec.Key = m.Exchange, m.RoutingKey
-	rec.Header, rec.Body = m.Header, m.Body
-	rec.Shared = shared
-	if m.More != nil {
-		rec.Extra = appendExtra(nil, m.More)
-	}
-}
-
-// revive makes the message of a record, into m.
-func revive(m *message.Message, rec *persistence.Record) error {
-	m.Exchange, m.RoutingKey = rec.Exchange, rec.Key
-	m.Header, m.Body = rec.Header, rec.Body
-	m.Time, m.TTL = rec.Time, message.NoTTL
-	if len(rec.Extra) > 0 {
-		more, err := parseExtra(rec.Extra)
-		if err != nil {
-			return fmt.Errorf("record %d: %w", rec.ID, err)
-		}
-		m.More = more
-	}
-	var p frames.Properties
-	if err := p.Parse(rec.Header); err != nil {
-		return fmt.Errorf("record %d: %w", rec.ID, err)
-	}
-	m.Persistent = p.Has(frames.FlagDeliveryMode) && p.DeliveryMode == 2
-	if p.Has(frames.FlagPriority) {
-		m.Priority = p.Priority
-	}
-	if p.Has(frames.FlagExpiration) {
-		m.TTL = parseTTL(p.Expiration)
-	}
-	return nil
-}
-
-// parseTTL reads an expiration property, which was checked when the message was
-// published: digits, perhaps after a plus sign.
-func parseTTL(b []byte) int64 {
-	n := int64(0)
-	for i, c := range b {
-		switch {
-		case c >= '0' && c <= '9' && n < 1<<55:
-			n = 10*n + int64(c-'0')
-		case c == '+' && i == 0 && len(b) > 1:
-		default:
-			return message.NoTTL
-		}
-	}
-	if len(b) == 0 {
-		return message.NoTTL
-	}
-	return n
+	rec.ID, rec.Lane, rec.Expires, rec.Shared = uint64(it.id), laneID(lane), it.expires, shared
+	record.Fill(rec, it.msg)
 }
