@@ -62,7 +62,7 @@ func (r *request) connectionObject(c *Connection, d details) object {
 		{"connected_at", c.ConnectedAt.UnixMilli()}, {"auth_mechanism", c.Mechanism}, {"client_properties", properties(c.ClientProperties)},
 		{"host", c.Host.Addr().Unmap().String()}, {"port", int(c.Host.Port())},
 		{"peer_host", c.Peer.Addr().Unmap().String()}, {"peer_port", int(c.Peer.Port())},
-		{"ssl", false}, {"ssl_protocol", nil}, {"ssl_cipher", nil}, {"ssl_hash", nil}, {"ssl_key_exchange", nil},
+		{"ssl", c.TLS}, {"ssl_protocol", nil}, {"ssl_cipher", nil}, {"ssl_hash", nil}, {"ssl_key_exchange", nil},
 		{"peer_cert_subject", nil}, {"peer_cert_issuer", nil}, {"peer_cert_validity", nil},
 	}
 	if c.UserProvidedName != "" {

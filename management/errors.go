@@ -39,9 +39,6 @@ func notAuthorised(reason string) *failure {
 	return &failure{http.StatusUnauthorized, "not_authorised", reason}
 }
 
-// missingKey is RabbitMQ's text for a mandatory member that is absent.
-func missingKey(name string) *failure { return badRequest("[{key_missing,%s}]", name) }
-
 // failureOf turns the error of a layer below into an answer; nil is for what is
 // no business of the client's.
 func failureOf(err error) *failure {

@@ -87,6 +87,7 @@ type Connection struct {
 	Heartbeat        time.Duration
 	Received, Sent   uint64 // bytes
 	Channels         int
+	TLS              bool
 	Blocked          bool // not read, because of an alarm
 }
 

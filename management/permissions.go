@@ -44,7 +44,7 @@ func putPermission(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	user, vhost := r.arg("user"), r.arg("grantvhost")
+	user, vhost := r.arg("user"), r.arg("vhost")
 	existed := false
 	for range r.s.cfg.Auth.Permissions(user, vhost) {
 		existed = true
@@ -100,7 +100,7 @@ func putTopicPermission(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return put(r.s.grantTopic(r.arg("user"), r.vhostName(), b))
+	return put(r.s.grantTopic(r.arg("user"), r.arg("vhost"), b))
 }
 
 func (s *Server) grantTopic(user, vhost string, b body) (created bool, err error) {

@@ -92,14 +92,18 @@ func parseBody(raw []byte) (body, error) {
 	return b, nil
 }
 
-// need says which of the members is missing.
+// need says which of the members are missing, as RabbitMQ does.
 func (b body) need(names ...string) error {
+	var missing []string
 	for _, name := range names {
 		if _, ok := b[name]; !ok {
-			return missingKey(name)
+			missing = append(missing, "{key_missing,"+name+"}")
 		}
 	}
-	return nil
+	if missing == nil {
+		return nil
+	}
+	return badRequest("[%s]", strings.Join(missing, ","))
 }
 
 // text is a string member; "" if it is absent or null.

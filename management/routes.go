@@ -89,11 +89,11 @@ func routes() []route {
 		{"GET", "/users/{user}/queues", administrator, userQueues},
 		{"GET", "/permissions", administrator, permissions},
 		{"GET", "/permissions/{vhost}/{user}", administrator, onePermission},
-		{"PUT", "/permissions/{grantvhost}/{user}", administrator, putPermission},
+		{"PUT", "/permissions/{vhost}/{user}", administratorOf, putPermission},
 		{"DELETE", "/permissions/{vhost}/{user}", administrator, deletePermission},
 		{"GET", "/topic-permissions", administrator, topicPermissions},
 		{"GET", "/topic-permissions/{vhost}/{user}", administrator, topicPermissions},
-		{"PUT", "/topic-permissions/{vhost}/{user}", administrator, putTopicPermission},
+		{"PUT", "/topic-permissions/{vhost}/{user}", administratorOf, putTopicPermission},
 		{"DELETE", "/topic-permissions/{vhost}/{user}", administrator, deleteTopicPermissions},
 		{"DELETE", "/topic-permissions/{vhost}/{user}/{exchange}", administrator, deleteTopicPermissions},
 
