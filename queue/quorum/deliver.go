@@ -129,6 +129,7 @@ func (q *Queue) PutBack(ds []queue.Delivery) {
 		if d := &ds[i]; d.Count > 0 {
 			q.notes.write(d.ID, d.Count, 0)
 		}
+		q.timed = q.timed || ds[i].Expires != 0
 	}
 	q.giveLocked(opReturn, ds)
 }

@@ -77,7 +77,6 @@ type Queue struct {
 	count  counters             // for Status
 	usedAt int64                // Unix milliseconds of the last use that counts for the lease
 	pubAt  int64                // Unix milliseconds of the last publish
-	names  map[uint32]struct{}  // reserved for the ids of consumers; nil
 
 	letters letters // has a lock of its own
 }
@@ -173,6 +172,7 @@ func (q *Queue) startLocked() {
 	q.quiet = false
 	q.usedAt = q.nowLocked()
 	q.leaseLocked()
+	q.repostLocked() // what was dead when the broker ended
 }
 
 // SetPolicy makes a policy take effect at once. A new message TTL holds for
@@ -284,7 +284,9 @@ func (q *Queue) haltLocked() {
 	q.env.Memory.Add(-q.budget)
 	q.budget = 0
 	q.consumers.End()
+	rules := q.m.rules // publishes are still stored by them
 	q.m = newMachine()
+	q.m.rules = rules
 	q.notes = notes{}
 	q.fx = effects{}
 	q.after.epoch++

@@ -54,15 +54,33 @@ func (q *Queue) Purge() (int, error) {
 		return 0, queue.ErrGone
 	}
 	for i := range q.m.lanes {
-		if first := q.m.lanes[i].first(); first != 0 {
-			q.log.SettleRange(persistence.Lane(i), uint64(first), uint64(q.lastID))
-		}
+		q.purgeLogLocked(i)
 	}
 	q.cmd = command{op: opPurge, time: q.timeLocked()}
 	q.doLocked()
 	n := q.cmd.count
 	q.timed = false
+	q.notes.forgetAll(func(id queue.ID) bool { return q.m.table.get(id) == nil })
 	q.after.epoch++ // what is being read is not wanted any more
 	q.unlock()
 	return n, nil
+}
+
+// purgeLogLocked settles what waits in a lane in the log: all of the lane from
+// the first that was never handed out, but for what is dead and not yet
+// confirmed: after a restart that may be among them.
+func (q *Queue) purgeLogLocked(number int) {
+	from := q.m.lanes[number].first()
+	if from == 0 {
+		return
+	}
+	if q.m.dead > 0 {
+		for id, s := range q.m.table.all() {
+			if s.fate == dead && id >= from {
+				q.log.SettleRange(persistence.Lane(number), uint64(from), uint64(id-1))
+				from = id + 1
+			}
+		}
+	}
+	q.log.SettleRange(persistence.Lane(number), uint64(from), uint64(q.lastID))
 }
