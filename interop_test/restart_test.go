@@ -266,7 +266,7 @@ func TestQueueDeletedWithMessagesStaysDeleted(t *testing.T) {
 	p.stop()
 }
 
-// A broker in use is killed again and again while it is used by everybody.
+// The default user is made once, at the first start, and is there after a kill.
 func TestUsersSurviveAKill(t *testing.T) {
 	dir := t.TempDir()
 	start(t, dir, "--default-user", "first", "--default-pass", "secret").kill()

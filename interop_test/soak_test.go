@@ -1,0 +1,93 @@
+//go:build soak && linux && !foreign
+
+package interop_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+var soak = flag.Duration("soak", 10*time.Minute, "how long to keep the broker busy")
+
+// TestSoak keeps a broker busy with persistent and transient messages, kills it
+// every now and then, and counts: nothing confirmed may be lost, nothing
+// acknowledged may return, and memory may not creep up.
+func TestSoak(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, dir)
+	c := p.client()
+	c.must(c.ch.ExchangeDeclare("x", "fanout", true, false, false, false, nil))
+	for _, q := range []string{"one", "two"} {
+		_, err := c.ch.QueueDeclare(q, true, false, false, false, nil)
+		c.must(err)
+		c.must(c.ch.QueueBind(q, "", "x", false, nil))
+	}
+	l := &ledger{confirmed: map[int]bool{}}
+	taken := map[string]map[int]bool{"one": {}, "two": {}}
+	began := time.Now()
+	for round := 1; time.Since(began) < *soak; round++ {
+		noise := p.client()
+		go noise.chatter()
+		l.client = p.client()
+		l.run("x", 500+rand.IntN(20_000), func() { _ = p.cmd.Process.Kill() })
+		p.wait()
+		p = start(t, dir)
+		c = p.client()
+		for q := range taken {
+			checkSurvivors(t, c, q, l, taken[q], true)
+			c.takeAll(q, l, taken[q])
+		}
+		memory := p.anonymousMemory()
+		t.Logf("round %d: %d published, %d confirmed, %d MiB in use", round, l.next, len(l.confirmed), memory>>20)
+		if memory > 512<<20 {
+			t.Errorf("%d MiB in use, want less than 512", memory>>20)
+		}
+	}
+	p.stop()
+}
+
+// takeAll acknowledges what is left of the queue, so that it does not grow from
+// round to round, and waits until that is on disk.
+func (c *client) takeAll(queue string, l *ledger, taken map[int]bool) {
+	c.Helper()
+	for {
+		d, ok, err := c.ch.Get(queue, false)
+		c.must(err)
+		if !ok {
+			break
+		}
+		var n int
+		if _, err := fmt.Sscan(string(d.Body[:min(len(d.Body), 20)]), &n); err != nil {
+			c.Fatal(err)
+		}
+		c.must(d.Ack(false))
+		taken[n] = true
+	}
+	waitDurable(c.T, c)
+}
+
+// chatter sends transient messages to itself until the broker is gone.
+func (c *client) chatter() {
+	q, err := c.ch.QueueDeclare("", false, false, true, false, nil)
+	if err != nil {
+		return
+	}
+	ds, err := c.ch.ConsumeWithContext(c.Context(), q.Name, "", true, false, false, false, nil)
+	if err != nil {
+		return
+	}
+	for {
+		err := c.ch.PublishWithContext(c.Context(), "", q.Name, false, false, amqp.Publishing{Body: make([]byte, rand.IntN(5000))})
+		if err != nil {
+			return
+		}
+		if _, ok := <-ds; !ok {
+			return
+		}
+	}
+}
