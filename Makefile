@@ -1,0 +1,75 @@
+# make run starts a broker, make test installs what it needs and checks
+# everything. Settings of the broker are LEVERET_... variables or ARGS.
+
+ARGS      ?=
+TESTFLAGS ?=
+FUZZTIME  ?= 10s
+BENCHTIME ?= 1s
+ROUNDS    ?= 20
+SOAK      ?= 10m
+
+.DEFAULT_GOAL := build
+.PHONY: run build test check unit interop crash soak bench fuzz cover clean
+
+build: ## build bin/leveret
+	@mkdir -p bin
+	go build -o bin/leveret ./cmd/leveret
+
+run: build ## start a broker on 127.0.0.1:5672
+	@exec bin/leveret serve $(ARGS)
+
+test: check unit interop ## check everything
+	@echo '== all passed'
+
+check:
+	@echo '== gofmt, go vet'
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go' | grep -v /testdata/)); \
+		[ -z "$$unformatted" ] || { echo "gofmt -w these: $$unformatted"; exit 1; }
+	@go vet ./...
+	@go vet -tags foreign ./interop_test/...
+	@go vet -tags soak ./interop_test
+	@if go tool staticcheck -version >/dev/null 2>&1; then echo '== staticcheck'; go tool staticcheck ./...; fi
+
+unit:
+	@echo '== go test'
+	@go test -race -shuffle=on $(TESTFLAGS) ./...
+
+# The clients of other languages, and the Go client's own tests.
+interop: build
+	@scripts/test-deps
+	@echo '== examples of the README'
+	@scripts/with-broker scripts/readme-examples
+	@echo '== Node: amqplib'
+	@scripts/with-broker node --test interop_test/node
+	@echo '== Python: pika'
+	@scripts/with-broker scripts/python -m unittest discover interop_test/python
+	@echo '== C: rabbitmq-c'
+	@scripts/with-broker interop_test/ctools/test.sh
+	@echo '== Go: the tests of amqp091-go itself'
+	@scripts/with-broker scripts/amqp091-go
+
+crash: ## kill the broker again and again and look for what was confirmed
+	go test -count=$(ROUNDS) -run 'Kill|Restart|StaysDeleted' ./interop_test
+
+soak: ## keep a broker busy for SOAK, kill it now and then, lose nothing
+	go test -tags soak -timeout 0 -v -run TestSoak ./interop_test -soak $(SOAK)
+
+bench: ## run all benchmarks
+	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
+
+fuzz: ## run each fuzz test for FUZZTIME
+	@set -e; for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "== $$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+cover: ## how much of the code the tests reach
+	@mkdir -p build
+	@go test -coverpkg=./... -coverprofile=build/cover.out ./... >/dev/null
+	@go tool cover -func=build/cover.out | tail -n 1
+	@echo 'go tool cover -html=build/cover.out shows the lines'
+
+clean:
+	rm -rf bin build interop_test/node/node_modules
