@@ -46,13 +46,16 @@ type Env struct {
 	// Store is where durable queues keep their logs.
 	Store persistence.Store
 	// Spill makes a log for transient messages that do not fit in memory; what
-	// is in it does not survive a restart. It is nil if there is none.
+	// is in it does not survive a restart. Each call makes another log, which
+	// the queue drops at its end. It is nil if there is none.
 	Spill func() (persistence.Log, error)
 	// LogID is the log of a queue that is reopened after a restart, else 0.
 	LogID persistence.LogID
 	// DeadLetter publishes messages that died in the queue, in order, and
 	// returns when the target queues have them (their logs have the records,
-	// not yet on disk): only then the queue settles them in its own log.
+	// not yet on disk): only then the queue settles them in its own log. One
+	// queue calls it from one goroutine at a time. TTLs count from Message.Time:
+	// what is published there needs the present time.
 	DeadLetter func(from Queue, to Target, reason Reason, dead []*message.Message)
 	// Ended says that the queue has ended itself: auto-delete or expiry. The
 	// owner takes it out of the topology; Delete was done.

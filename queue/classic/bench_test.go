@@ -7,7 +7,6 @@ import (
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
-	"github.com/leveretmq/leveret/queue/queuetest"
 )
 
 // batchSize is how many messages the benchmarks publish at once: about what one
@@ -168,6 +167,21 @@ func BenchmarkSettle(b *testing.B) {
 	}
 }
 
+func TestPersistentBudget(t *testing.T) {
+	q := newQueue(t, queue.Spec{Durable: true})
+	k, s := subscribe(t, q, queue.Subscription{Prefetch: 1000})
+	batch := makeBatch(batchSize, true)
+	round := func() {
+		q.Enqueue(batch)
+		q.Settle(s, k.held, queue.Accepted)
+		k.held = k.held[:0]
+	}
+	round()
+	if n := testing.AllocsPerRun(100, round); n != 0 {
+		t.Errorf("%v allocations for a batch of %d persistent messages, want 0", n, batchSize)
+	}
+}
+
 func TestBudgets(t *testing.T) {
 	q := newQueue(t, queue.Spec{})
 	k, s := subscribe(t, q, queue.Subscription{})
@@ -183,5 +197,3 @@ func TestBudgets(t *testing.T) {
 		t.Errorf("%v allocations for enqueue, delivery and settling of %d messages, want 0", n, batchSize)
 	}
 }
-
-var _ = queuetest.Unlimited

@@ -27,7 +27,11 @@ func (q *Queue) expiredLocked(it *item) bool {
 // will. A message behind one that stays is not looked at; nor are those below
 // the highest priority (RabbitMQ 4.0).
 func (q *Queue) expireLocked() {
-	for {
+	for n := 0; q.after.buried < crowd; n++ {
+		if n == crowd {
+			q.wakeAtLocked(q.nowLocked()) // let others have the lock
+			return
+		}
 		l := q.topLocked()
 		if l == nil {
 			q.timed = false

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/queuetest"
 )
@@ -276,4 +277,22 @@ func TestNoTimerWhileIdle(t *testing.T) {
 			t.Error("a queue without TTL has a timer")
 		}
 	})
+}
+
+func TestManyExpireAtOnce(t *testing.T) {
+	const n = 3*crowd + 5
+	for _, spec := range []queue.Spec{ttl(1000), {Arguments: queue.Arguments{MessageTTL: 1000}}} {
+		bubble(t, spec, func(t *testing.T, h *queuetest.Harness) {
+			batch := make([]*message.Message, n)
+			for i := range batch {
+				batch[i] = queuetest.Message("m")
+			}
+			h.Send(batch...)
+			pass(time.Second)
+			h.WantCounts(0, 0)
+			if dead := len(h.Dead()); spec.Arguments.DeadLetter != nil && dead != n {
+				t.Errorf("%d dead letters, want %d", dead, n)
+			}
+		})
+	}
 }

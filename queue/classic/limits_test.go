@@ -200,3 +200,17 @@ func TestPolicyTarget(t *testing.T) {
 	h.Queue.Settle(nil, []queue.Delivery{h.Get()}, queue.Rejected)
 	queuetest.Equal(t, "targets", h.DeadTargets(), []queue.Target{{Exchange: "x", Key: "k", HasKey: true}})
 }
+
+func TestManyAreDroppedAtOnce(t *testing.T) {
+	const n = 3*crowd + 5
+	h := newHarness(t, limited(3, queue.None, queue.DropHead))
+	batch := make([]*message.Message, n)
+	for i := range batch {
+		batch[i] = queuetest.Message("m")
+	}
+	h.Send(batch...)
+	h.WantCounts(3, 0)
+	if dead := len(h.Dead()); dead != n-3 {
+		t.Errorf("%d dead letters, want %d", dead, n-3)
+	}
+}

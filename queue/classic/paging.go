@@ -179,7 +179,7 @@ func (q *Queue) openSpillLocked() {
 // loadDueLocked says whether a block should be read now: something waits for
 // it, or a consumer will soon.
 func (q *Queue) loadDueLocked() bool {
-	if q.paged == 0 || q.after.loading != nil || q.after.broken || q.state != running {
+	if q.paged == 0 || q.after.loading != nil || q.after.broken || q.after.buried >= crowd || q.state != running {
 		return false
 	}
 	l := q.topLocked()

@@ -9,6 +9,7 @@ import (
 // leaves the queue does it, unless another one is at it: then that one does.
 type after struct {
 	dead      []grave
+	buried    int           // messages in dead, and those being published
 	burying   bool          // a goroutine publishes dead letters, and those that come
 	wantLoad  bool          // messages that are paged out are needed in memory
 	loading   chan struct{} // closed when the present load is over; nil if there is none
@@ -53,12 +54,17 @@ func (q *Queue) buryLocked(it item, why queue.Reason) {
 		q.after.dead = append(q.after.dead, grave{reason: why, target: target})
 		n++
 	}
+	q.after.buried++
 	g := &q.after.dead[n-1]
 	g.dead = append(g.dead, it.msg)
 	if it.stored {
 		g.ids = append(g.ids, uint64(it.id))
 	}
 }
+
+// crowd is how many messages a queue drops in one turn, and how many of its dead
+// letters may be on their way, before it waits with dropping more.
+const crowd = 8 << 10
 
 // proceedLocked does what has become possible: deliveries, expiry, limits.
 func (q *Queue) proceedLocked() {
@@ -159,13 +165,17 @@ func (q *Queue) buryDeadLocked() {
 	}
 	q.mu.Lock()
 	a.burying = false
-	if q.state != gone && q.log != nil {
-		for i := range dead {
-			if len(dead[i].ids) > 0 {
-				q.log.Settle(dead[i].ids)
-			}
+	for i := range dead {
+		g := &dead[i]
+		a.buried -= len(g.dead)
+		if len(g.ids) > 0 && q.state != gone {
+			q.log.Settle(g.ids)
 		}
 	}
+	if q.state == running {
+		q.proceedLocked() // more may have had to wait
+	}
+	q.finishLocked()
 	q.mu.Unlock()
 }
 
