@@ -86,7 +86,7 @@ func (r *request) channelObject(c *Channel, peers map[string]object, d details) 
 		member{"acks_uncommitted", 0}, member{"pending_raft_commands", 0}, member{"confirm", c.Confirm}, member{"transactional", c.Tx},
 		member{"reductions", 0}, member{"reductions_details", object{{"rate", rate(0)}}}, member{"garbage_collection", object{}})
 	figures := channelCounters(c)
-	if stats := messageStats(&figures, r.s.sampler.view(part{aChannel, "", name}), d); stats != nil {
+	if stats := messageStats(&figures, r.s.sampler.view(part{aChannel, c.VHost, name}), d); stats != nil {
 		o.add("message_stats", stats)
 	}
 	return o

@@ -36,6 +36,14 @@ func (t *totals) of(vhost string) *figures {
 	return f
 }
 
+// orNone is of, but what is of a vhost that is no more goes under "".
+func (t *totals) orNone(vhost string) *figures {
+	if f := t.vhosts[vhost]; f != nil {
+		return f
+	}
+	return t.of("")
+}
+
 // collect adds up what there is now. If each is not nil it gets every object
 // with its figures.
 func collect(cfg *Config, each func(p part, c *counters)) *totals {
@@ -50,14 +58,14 @@ func collect(cfg *Config, each func(p part, c *counters)) *totals {
 		f, c := t.of(i.VHost), connectionCounters(&i)
 		f.connections++
 		f.counters.plus(&c)
-		each(part{aConnection, "", i.Name}, &c)
+		each(part{aConnection, i.VHost, i.Name}, &c)
 	}
 	for _, i := range cfg.Connections.Channels() {
 		f, c := t.of(i.VHost), channelCounters(&i)
 		f.channels++
 		f.counters[mConfirm] += c[mConfirm]
 		f.counters[mReturnUnroutable] += c[mReturnUnroutable]
-		each(part{aChannel, "", channelName(i.Connection, i.Number)}, &c)
+		each(part{aChannel, i.VHost, channelName(i.Connection, i.Number)}, &c)
 	}
 	t.took = time.Since(t.at)
 	return t

@@ -1,9 +1,5 @@
 package management
 
-import (
-	"github.com/leveretmq/leveret/frames"
-)
-
 // visibleConnections are all, or those of the user; of the path's vhost if it
 // names one.
 func (r *request) visibleConnections() []Connection {
@@ -59,7 +55,7 @@ func (r *request) connectionObject(c *Connection, d details) object {
 		{"name", c.Name}, {"node", r.s.cfg.Node}, {"vhost", c.VHost}, {"user", c.User}, {"user_who_performed_action", c.User},
 		{"protocol", "AMQP 0-9-1"}, {"type", "network"}, {"state", connectionState(c)}, {"channels", c.Channels},
 		{"channel_max", int(c.ChannelMax)}, {"frame_max", int64(c.FrameMax)}, {"timeout", int(c.Heartbeat.Seconds())},
-		{"connected_at", c.ConnectedAt.UnixMilli()}, {"auth_mechanism", c.Mechanism}, {"client_properties", properties(c.ClientProperties)},
+		{"connected_at", c.ConnectedAt.UnixMilli()}, {"auth_mechanism", c.Mechanism}, {"client_properties", c.ClientProperties},
 		{"host", c.Host.Addr().Unmap().String()}, {"port", int(c.Host.Port())},
 		{"peer_host", c.Peer.Addr().Unmap().String()}, {"peer_port", int(c.Peer.Port())},
 		{"ssl", c.TLS}, {"ssl_protocol", nil}, {"ssl_cipher", nil}, {"ssl_hash", nil}, {"ssl_key_exchange", nil},
@@ -72,7 +68,7 @@ func (r *request) connectionObject(c *Connection, d details) object {
 		return o
 	}
 	figures := connectionCounters(c)
-	addFigures(&o, octetMetrics, &figures, r.s.sampler.view(part{aConnection, "", c.Name}), d)
+	addFigures(&o, octetMetrics, &figures, r.s.sampler.view(part{aConnection, c.VHost, c.Name}), d)
 	return append(o, member{"recv_cnt", 0}, member{"send_cnt", 0}, member{"send_pend", 0},
 		member{"reductions", 0}, member{"reductions_details", object{{"rate", rate(0)}}}, member{"garbage_collection", object{}})
 }
@@ -82,19 +78,6 @@ func connectionState(c *Connection) string {
 		return "blocked"
 	}
 	return "running"
-}
-
-// properties makes a table an object, so that columns reach into it.
-func properties(t frames.Table) object {
-	o := make(object, 0, len(t))
-	for _, f := range t.Unique() {
-		if inner, isTable := f.Value.(frames.Table); isTable {
-			o.add(f.Name, properties(inner))
-			continue
-		}
-		o.add(f.Name, f.Value)
-	}
-	return o
 }
 
 // closedByAPI is the reason that a client gets unless the request names one

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -34,11 +36,29 @@ func (o object) get(path string) (any, bool) {
 		if !deeper {
 			return m.value, true
 		}
-		inner, ok := m.value.(object)
-		if !ok {
-			return nil, false
-		}
+		inner, _ := asObject(m.value)
 		return inner.get(rest)
+	}
+	return nil, false
+}
+
+// asObject lets columns and sort keys reach into arguments, too.
+func asObject(v any) (object, bool) {
+	switch v := v.(type) {
+	case object:
+		return v, true
+	case frames.Table:
+		o := make(object, len(v))
+		for i, f := range v {
+			o[i] = member{f.Name, f.Value}
+		}
+		return o, true
+	case map[string]any:
+		o := make(object, 0, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			o.add(name, v[name])
+		}
+		return o, true
 	}
 	return nil, false
 }

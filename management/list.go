@@ -231,7 +231,10 @@ func (c columns) only(o object) object {
 			kept = append(kept, m)
 			continue
 		}
-		if o, ok := m.value.(object); ok && inner != nil {
+		if inner == nil {
+			continue
+		}
+		if o, ok := asObject(m.value); ok {
 			kept.add(m.name, inner.only(o))
 		}
 	}

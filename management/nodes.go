@@ -60,8 +60,7 @@ func (r *request) nodeObject() (object, error) {
 		{"contexts", r.s.contextObjects()},
 		{"metrics_gc_queue_length", object{}}, {"ra_open_file_metrics", object{}},
 	}
-	c := counters{}
-	c[mMemory], c[mFiles], c[mProcesses], c[mDiskFree] = p.memory, p.files, int64(runtime.NumGoroutine()), health.DiskFree
+	c := nodeCounters(cfg)
 	addFigures(&o, nodeMetrics, &c, r.s.sampler.view(part{kind: theNode}), d)
 	total := figures{}
 	for _, f := range r.s.sampler.totals().vhosts {

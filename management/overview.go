@@ -32,7 +32,7 @@ func overview(r *request) (reply, error) {
 	f, all := r.visibleFigures()
 	w := r.s.sampler.view(part{kind: theOverview})
 	if !all {
-		w = view{kind: theOverview}
+		w = view{kind: theOverview, at: w.at, points: noPoints}
 	}
 	o := object{
 		{"management_version", cfg.CompatibleVersion},

@@ -2,6 +2,7 @@ package management
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -11,32 +12,39 @@ import (
 // collect_statistics_interval).
 const sampleInterval = 5 * time.Second
 
+// maxHistories bounds the objects, besides the broker, its node and vhosts,
+// whose past is remembered: about 18 KB each. The others have rates only.
+const maxHistories = 1000
+
 // A sampler remembers figures, for rates and histories. One goroutine samples;
 // requests read what it found. Nothing is touched between two samples.
 type sampler struct {
 	cfg *Config // immutable
 
-	mu     sync.RWMutex // guards the fields below; held for one sampling or one look
-	round  uint64       // counts samplings
-	at     time.Time    // of the last one
-	series map[part]*series
+	mu        sync.RWMutex // guards the fields below; held for one sampling or one look
+	round     uint64       // counts samplings
+	at        time.Time    // of the last one
+	series    map[part]*series
+	histories int // of series whose number is bounded
 	// gone is what objects had counted that are no more, by vhost, so that the
-	// totals do not fall.
+	// totals do not fall; and the coming and going of objects itself. What
+	// lives shorter than an interval may be missing in both.
 	gone map[string]*counters
 	// zero is what had been counted, by vhost, when the statistics were reset.
 	zero map[string]*counters
 
-	// recent is the last collected totals, for requests that come in a row.
+	// recentMu guards recent: the last totals, for requests that come in a row.
+	// It is held while they are collected, which many then wait for together.
 	recentMu sync.Mutex
 	recent   *totals
 }
 
-// A series is what is remembered of one object, guarded by sampler.mu.
+// A series is what is remembered of one object. It is guarded by sampler.mu.
 type series struct {
 	round uint64   // of the last sample
 	last  []int64  // by the kind's metrics
-	rates []rate   // the same; replaced as a whole
-	past  *history // nil until there is something to remember
+	rates []rate   // the same; replaced as a whole. Nil is all 0
+	past  *history // nil until the figures have changed
 }
 
 func newSampler(cfg *Config) *sampler {
@@ -45,6 +53,7 @@ func newSampler(cfg *Config) *sampler {
 
 // run samples until ctx ends.
 func (s *sampler) run(ctx context.Context) {
+	s.sample()
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
 	for {
@@ -76,16 +85,15 @@ func (s *sampler) totals() *totals {
 	return t
 }
 
-// adjustLocked makes the totals monotonous: what is gone still counts, what was
-// there at the last reset does not. s.mu must be held.
+// adjustLocked keeps totals from falling: what is gone still counts, under no
+// vhost if its own has gone, too. What was there at the last reset does not
+// count. s.mu must be held.
 func (s *sampler) adjustLocked(t *totals) {
-	for vhost, f := range t.vhosts {
-		if c := s.gone[vhost]; c != nil {
-			f.counters.plus(c)
-		}
-		if c := s.zero[vhost]; c != nil {
-			f.counters.minus(c)
-		}
+	for vhost, c := range s.gone {
+		t.orNone(vhost).counters.plus(c)
+	}
+	for vhost, c := range s.zero {
+		t.orNone(vhost).counters.minus(c)
 	}
 }
 
@@ -97,10 +105,11 @@ func (s *sampler) sample() {
 	}
 	var all []sampled
 	t := collect(s.cfg, func(p part, c *counters) { all = append(all, sampled{p, *c}) })
+	node := nodeCounters(s.cfg)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	elapsed := sampleInterval
-	if !s.at.IsZero() {
+	if s.round > 0 {
 		elapsed = max(t.at.Sub(s.at), time.Millisecond)
 	}
 	s.at = t.at
@@ -110,83 +119,161 @@ func (s *sampler) sample() {
 	}
 	s.forgetLocked()
 	s.adjustLocked(t)
-	var all2 figures
+	var sum figures
 	for vhost, f := range t.vhosts {
-		s.noteLocked(part{kind: aVHost, name: vhost}, &f.counters, elapsed)
-		all2.plus(f)
+		s.noteLocked(part{aVHost, vhost, ""}, &f.counters, elapsed)
+		sum.plus(f)
 	}
-	s.noteLocked(part{kind: theOverview}, &all2.counters, elapsed)
+	s.noteLocked(part{kind: theOverview}, &sum.counters, elapsed)
+	s.noteLocked(part{kind: theNode}, &node, elapsed)
+}
+
+// nodeCounters are the figures of the process.
+func nodeCounters(cfg *Config) counters {
+	p := readProcess()
+	var c counters
+	c[mMemory], c[mFiles], c[mProcesses] = p.memory, p.files, int64(runtime.NumGoroutine())
+	c[mDiskFree] = cfg.Store.Health().DiskFree
+	return c
 }
 
 // noteLocked takes a sample of one object. s.mu must be held.
 func (s *sampler) noteLocked(p part, c *counters, elapsed time.Duration) {
-	metrics := p.kind.metrics()
 	e := s.series[p]
 	if e == nil {
-		e = &series{last: make([]int64, len(metrics))}
-		for i, m := range metrics {
-			if m.level() {
-				e.last[i] = c[m]
-			}
-		}
+		e = newSeries(p.kind, c)
 		s.series[p] = e
+		s.churnLocked(p, mConnectionCreated, mChannelCreated, mQueueCreated)
 	}
 	e.round = s.round
-	e.note(metrics, c, elapsed)
+	changed := e.note(p.kind.metrics(), c, elapsed)
+	if e.past == nil && (changed || p.kind.unbounded()) && s.mayRememberLocked(p.kind) {
+		e.past = newHistory(p.kind)
+	}
+	if e.past != nil {
+		e.past.add(s.at.UnixMilli(), e.last)
+	}
 }
 
-func (e *series) note(metrics []metric, c *counters, elapsed time.Duration) {
-	changed := false
+// unbounded says that there are few of the kind, so that all have a history.
+func (k kind) unbounded() bool { return k == theOverview || k == theNode || k == aVHost }
+
+func (s *sampler) mayRememberLocked(k kind) bool {
+	if k.unbounded() {
+		return true
+	}
+	if s.histories >= maxHistories {
+		return false
+	}
+	s.histories++
+	return true
+}
+
+// newSeries begins with an object that has just come: its counters were 0.
+func newSeries(k kind, c *counters) *series {
+	metrics := k.metrics()
+	e := &series{last: make([]int64, len(metrics))}
+	for i, m := range metrics {
+		if m.level() {
+			e.last[i] = c[m]
+		}
+	}
+	return e
+}
+
+// note takes the figures and finds the rates.
+func (e *series) note(metrics []metric, c *counters, elapsed time.Duration) (changed bool) {
 	for i, m := range metrics {
 		changed = changed || e.last[i] != c[m]
 	}
-	if !changed && e.rates == nil {
-		return
+	if !changed {
+		e.rates = nil
+		return false
 	}
-	var rates []rate
-	if changed {
-		rates = make([]rate, len(metrics))
-	}
+	rates := make([]rate, len(metrics))
 	for i, m := range metrics {
 		d := c[m] - e.last[i]
 		e.last[i] = c[m]
-		if changed && (d > 0 || m.level()) { // a counter falls when its object was made again
+		if d > 0 || m.level() { // a counter falls when its object was made again, or at a reset
 			rates[i] = rate(float64(d) / elapsed.Seconds())
 		}
 	}
 	e.rates = rates
+	return true
 }
 
 // forgetLocked drops the series of what is no more and keeps its counters for
 // the totals. s.mu must be held.
 func (s *sampler) forgetLocked() {
 	for p, e := range s.series {
-		if e.round == s.round || p.kind == theOverview || p.kind == aVHost || p.kind == theNode {
+		if e.round == s.round || p.kind == theOverview || p.kind == theNode {
 			continue
 		}
-		s.keepLocked(p, e)
-		delete(s.series, p)
+		if p.kind != aVHost || e.round+1 < s.round { // vhosts are noted last
+			s.dropLocked(p, e)
+		}
 	}
 }
 
-// keepLocked adds the counters of a thing that is no more to those of its vhost.
-func (s *sampler) keepLocked(p part, e *series) {
-	if p.kind != aQueue && p.kind != anExchange {
-		return
+func (s *sampler) dropLocked(p part, e *series) {
+	delete(s.series, p)
+	if e.past != nil && !p.kind.unbounded() {
+		s.histories--
 	}
-	c := s.gone[p.vhost]
+	s.churnLocked(p, mConnectionClosed, mChannelClosed, mQueueDeleted)
+	c := s.goneOf(p.vhost)
+	for i, m := range p.kind.metrics() {
+		if n := e.last[i]; !m.level() {
+			p.kind.addTotal(c, m, n)
+		}
+	}
+}
+
+// addTotal adds what an object has counted to the totals, in the way that
+// collect does.
+func (k kind) addTotal(c *counters, m metric, n int64) {
+	switch k {
+	case aQueue:
+		if m != mPublish {
+			c[m] += n
+		}
+	case anExchange:
+		if m == mPublishIn {
+			c[mPublish] += n
+		}
+	case aConnection:
+		c[m] += n
+	case aChannel:
+		if m == mConfirm || m == mReturnUnroutable {
+			c[m] += n
+		}
+	}
+}
+
+func (s *sampler) goneOf(vhost string) *counters {
+	c := s.gone[vhost]
 	if c == nil {
 		c = &counters{}
-		s.gone[p.vhost] = c
+		s.gone[vhost] = c
 	}
-	for i, m := range p.kind.metrics() {
-		switch {
-		case m.level(), m == mPublish:
-		case m == mPublishIn:
-			c[mPublish] += e.last[i]
-		case m == mPublishOut:
-		default:
-			c[m] += e.last[i]
+	return c
+}
+
+// churnLocked counts that an object has come or gone. What is there at the
+// first sample has not come. s.mu must be held.
+func (s *sampler) churnLocked(p part, connection, channel, queue metric) {
+	if s.round <= 1 {
+		return
+	}
+	switch p.kind {
+	case aConnection:
+		s.goneOf(p.vhost)[connection]++
+	case aChannel:
+		s.goneOf(p.vhost)[channel]++
+	case aQueue:
+		s.goneOf(p.vhost)[queue]++
+		if queue == mQueueCreated {
+			s.goneOf(p.vhost)[mQueueDeclared]++
 		}
 	}
 }
@@ -195,10 +282,9 @@ func (s *sampler) keepLocked(p part, e *series) {
 func (s *sampler) reset() {
 	t := collect(s.cfg, nil)
 	s.mu.Lock()
+	s.zero = make(map[string]*counters)
+	s.adjustLocked(t)
 	for vhost, f := range t.vhosts {
-		if c := s.gone[vhost]; c != nil {
-			f.counters.plus(c)
-		}
 		c := f.counters
 		s.zero[vhost] = &c
 	}
@@ -211,20 +297,38 @@ func (s *sampler) reset() {
 // A view is what a request shows of one object's past.
 type view struct {
 	kind  kind
+	at    time.Time // of the last sample
 	rates []rate
-	past  *history
+	// points reads the past of one figure; see history.column.
+	points func(m metric, age time.Duration) []point
 }
 
 // view looks an object up.
 func (s *sampler) view(p part) view {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	w := view{kind: p.kind}
-	if e := s.series[p]; e != nil {
-		w.rates, w.past = e.rates, e.past
+	w := view{kind: p.kind, at: s.at, points: noPoints}
+	e := s.series[p]
+	if e == nil {
+		return w
+	}
+	w.rates = e.rates
+	if e.past == nil {
+		return w
+	}
+	w.points = func(m metric, age time.Duration) []point {
+		i := slices.Index(p.kind.metrics(), m)
+		if i < 0 {
+			return nil
+		}
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		return e.past.column(i, age)
 	}
 	return w
 }
+
+func noPoints(metric, time.Duration) []point { return nil }
 
 // rate is how fast a figure changes, per second.
 func (w view) rate(m metric) rate {

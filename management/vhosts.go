@@ -45,7 +45,7 @@ func (r *request) vhostObject(v *vhost.VHost, d details) object {
 	if f == nil {
 		f = &figures{}
 	}
-	w := r.s.sampler.view(part{kind: aVHost, name: v.Name()})
+	w := r.s.sampler.view(part{aVHost, v.Name(), ""})
 	addFigures(&o, levelMetrics, &f.counters, w, d)
 	if f.any(octetMetrics) {
 		addFigures(&o, octetMetrics, &f.counters, w, d)

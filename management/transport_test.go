@@ -1,0 +1,201 @@
+package management
+
+import (
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestCredentials(t *testing.T) {
+	a := newAPI(t, nil)
+	a.user("plain", "")
+	for _, tt := range []struct {
+		name       string
+		edit       func(*http.Request)
+		code       int
+		body       string
+		challenged bool
+	}{
+		{"none", func(r *http.Request) { r.Header.Del("Authorization") }, 401, "", true},
+		{"wrong password", func(r *http.Request) { r.SetBasicAuth("guest", "x") }, 401, `{"error":"not_authorized","reason":"Not_Authorized"}`, false},
+		{"unknown user", as("nobody"), 401, `{"error":"not_authorized","reason":"Not_Authorized"}`, false},
+		{"no tag", as("plain"), 401, `{"error":"not_authorised","reason":"Not management user"}`, false},
+		{"guest from afar", func(r *http.Request) { r.RemoteAddr = "10.1.1.1:99" }, 401, `{"error":"not_authorised","reason":"User can only log in via localhost"}`, false},
+	} {
+		w := a.request("GET", "/whoami", "", tt.edit)
+		if w.Code != tt.code || w.Body.String() != tt.body {
+			t.Errorf("%s: %d %s, want %d %s", tt.name, w.Code, w.Body, tt.code, tt.body)
+		}
+		if got := w.Header().Get("Www-Authenticate") == `Basic realm="RabbitMQ Management"`; got != tt.challenged {
+			t.Errorf("%s: challenged %v, want %v", tt.name, got, tt.challenged)
+		}
+	}
+}
+
+func TestFailedLoginsAreLimitedByAddress(t *testing.T) {
+	a := newAPI(t, nil)
+	wrong := func(r *http.Request) { r.SetBasicAuth("guest", "x") }
+	for range maxFailedLogins {
+		a.request("GET", "/whoami", "", wrong)
+	}
+	if w := a.request("GET", "/whoami", "", nil); w.Code != http.StatusTooManyRequests {
+		t.Errorf("after %d failures: %d, want 429", maxFailedLogins, w.Code)
+	}
+	other := func(r *http.Request) { r.RemoteAddr = "[::1]:1" }
+	if w := a.request("GET", "/whoami", "", other); w.Code != 200 {
+		t.Errorf("from another address: %d, want 200", w.Code)
+	}
+}
+
+func TestOpenPaths(t *testing.T) {
+	a := newAPI(t, nil)
+	for path, want := range map[string]string{"/version": `"4.0.5"`, "/auth": `{"oauth_enabled":false}`} {
+		w := a.request("GET", path, "", func(r *http.Request) { r.Header.Del("Authorization") })
+		if w.Code != 200 || w.Body.String() != want {
+			t.Errorf("%s = %d %s, want 200 %s", path, w.Code, w.Body, want)
+		}
+	}
+}
+
+func TestPaths(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/vhosts/m", "", 201)
+	a.do("PUT", "/queues/m/m%2Fq%20a+b", "", 201)
+	for _, tt := range []struct {
+		method, path string
+		code         int
+	}{
+		{"GET", "/queues/%2F", 200},
+		{"GET", "/queues/%2f", 200},
+		{"GET", "/queues/%2F/", 200},
+		{"GET", "/queues/%2F//", 404},
+		{"GET", "/queues///x", 404},
+		{"GET", "/queues/m/m%2Fq%20a+b", 200}, // + is a plus in a path
+		{"GET", "/queues/m/m%2Fq%20a%20b", 404},
+		{"GET", "/no-such-thing", 404},
+		{"PUT", "/overview", 405},
+		{"PATCH", "/queues/%2F/q", 405},
+		{"HEAD", "/overview", 200},
+	} {
+		if w := a.request(tt.method, tt.path, "", nil); w.Code != tt.code {
+			t.Errorf("%s %s = %d %s, want %d", tt.method, tt.path, w.Code, w.Body, tt.code)
+		}
+	}
+	if got := a.request("POST", "/queues/%2F/q", "", nil).Header().Get("Allow"); got != "HEAD, GET, PUT, DELETE, OPTIONS" {
+		t.Errorf("Allow: %s", got)
+	}
+	equal(t, "not found", a.do("GET", "/queues/%2F/none", "", 404), `{"error":"Object Not Found","reason":"Not Found"}`)
+}
+
+func TestPathPrefix(t *testing.T) {
+	a := newAPI(t, func(c *Config) { c.PathPrefix = "/mq" })
+	for path, want := range map[string]int{"/mq/api/whoami": 200, "/api/whoami": 404} {
+		w := a.request("GET", "/whoami", "", func(r *http.Request) { r.URL.Path = path })
+		if w.Code != want {
+			t.Errorf("%s = %d, want %d", path, w.Code, want)
+		}
+	}
+}
+
+func TestAccept(t *testing.T) {
+	a := newAPI(t, nil)
+	for accept, want := range map[string]int{"": 200, "*/*": 200, "application/json": 200, "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8": 200, "text/html": 406} {
+		w := a.request("GET", "/whoami", "", func(r *http.Request) { r.Header.Set("Accept", accept) })
+		if w.Code != want {
+			t.Errorf("Accept %q = %d, want %d", accept, w.Code, want)
+		}
+	}
+}
+
+func TestHeadersOfAnAnswer(t *testing.T) {
+	w := newAPI(t, nil).request("GET", "/whoami", "", nil)
+	for name, want := range map[string]string{
+		"Content-Type": "application/json", "Cache-Control": "no-cache", "Vary": "accept, accept-encoding, origin",
+		"Content-Length": fmt.Sprint(w.Body.Len()),
+	} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestGzip(t *testing.T) {
+	a := newAPI(t, nil)
+	w := a.request("GET", "/overview", "", func(r *http.Request) { r.Header.Set("Accept-Encoding", "gzip, deflate") })
+	if w.Header().Get("Content-Encoding") != "gzip" {
+		t.Fatal("not compressed")
+	}
+	z, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has(t, decode(t, z), J{"node": "rabbit@test"})
+}
+
+func TestCORS(t *testing.T) {
+	a := newAPI(t, func(c *Config) { c.AllowOrigins = []string{"https://a.example"} })
+	any := newAPI(t, func(c *Config) { c.AllowOrigins = []string{"*"} })
+	for _, tt := range []struct {
+		a                   *api
+		origin, allow, cred string
+	}{
+		{a, "https://a.example", "https://a.example", "true"},
+		{a, "https://b.example", "", ""},
+		{any, "https://b.example", "*", ""},
+		{any, "null", "", ""},
+	} {
+		w := tt.a.request("GET", "/whoami", "", func(r *http.Request) { r.Header.Set("Origin", tt.origin) })
+		if got := w.Header().Get("Access-Control-Allow-Origin"); got != tt.allow {
+			t.Errorf("%s: allow %q, want %q", tt.origin, got, tt.allow)
+		}
+		if got := w.Header().Get("Access-Control-Allow-Credentials"); got != tt.cred {
+			t.Errorf("%s: credentials %q, want %q", tt.origin, got, tt.cred)
+		}
+	}
+	w := a.request("OPTIONS", "/queues/%2F/q", "", func(r *http.Request) {
+		r.Header.Del("Authorization")
+		r.Header.Set("Origin", "https://a.example")
+		r.Header.Set("Access-Control-Request-Headers", "authorization")
+	})
+	for name, want := range map[string]string{"Access-Control-Allow-Methods": "HEAD, GET, PUT, DELETE, OPTIONS",
+		"Access-Control-Allow-Headers": "authorization", "Access-Control-Max-Age": "1800"} {
+		if got := w.Header().Get(name); w.Code != 200 || got != want {
+			t.Errorf("OPTIONS: %d %s: %q, want 200 %q", w.Code, name, got, want)
+		}
+	}
+}
+
+func TestBodies(t *testing.T) {
+	a := newAPI(t, func(c *Config) { c.MaxBodySize = 64 })
+	for _, tt := range []struct{ body, reason string }{
+		{"{bad", "not_json"},
+		{"[]", "not_json"},
+		{"null", "not_json"},
+		{`{"durable":"maybe"}`, "durable must be true or false"},
+		{`{"arguments":3}`, "arguments must be an object"},
+		{strings.Repeat(" ", 65), "the request body is larger than the limit of 64 bytes; raise management.http.max_body_size"},
+	} {
+		has(t, a.do("PUT", "/queues/%2F/q", tt.body, 400), J{"error": "bad_request", "reason": tt.reason})
+	}
+	a.do("PUT", "/queues/%2F/q", `{"durable":"true"}`, 201) // as rabbitmqadmin sends it
+	has(t, a.do("GET", "/queues/%2F/q", "", 200), J{"durable": true})
+}
+
+func TestEveryRouteAnswers(t *testing.T) {
+	a := newAPI(t, nil)
+	for _, row := range routes() {
+		path := row.path
+		for name, value := range map[string]string{"vhost": "%2F", "name": "x", "node": "rabbit@test", "type": "q", "within": "1", "unit": "weeks", "user": "guest"} {
+			path = strings.ReplaceAll(path, "{"+name+"}", value)
+		}
+		path = strings.NewReplacer("{", "", "}", "").Replace(path)
+		if strings.HasPrefix(row.path, "/users/") && row.method == "DELETE" {
+			continue // it would delete the user of this test
+		}
+		if w := a.request(row.method, path, "", nil); w.Code >= 500 && !strings.HasPrefix(path, "/health/") || w.Code == 405 {
+			t.Errorf("%s %s = %d %s", row.method, path, w.Code, w.Body)
+		}
+	}
+}
