@@ -33,7 +33,7 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 		release(batch)
 	}
 	if todo {
-		q.work()
+		q.workBriefly()
 	}
 }
 

@@ -16,7 +16,7 @@ func (q *Queue) fitsLocked(messages int, bytes int64) bool {
 // from, until the queue is within its limits: for a queue with priorities these
 // are the oldest of the highest priority (RabbitMQ 4.0).
 func (q *Queue) trimLocked() {
-	for q.ready > 0 && !q.fitsLocked(0, 0) && q.after.buried < crowd {
+	for q.ready > 0 && !q.fitsLocked(0, 0) {
 		l := q.topLocked()
 		next := l.next()
 		if next == nil {

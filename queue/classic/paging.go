@@ -154,7 +154,7 @@ func (q *Queue) flushSpillLocked(l *lane) {
 
 // openSpillLocked opens a spill log and unlocks. Each lane has its own, as ids
 // have to rise in a log.
-func (q *Queue) openSpillLocked() {
+func (q *Queue) openSpillLocked() (more bool) {
 	a := &q.after
 	a.wantSpill, a.spilling = false, true
 	i := a.spillLane
@@ -172,8 +172,9 @@ func (q *Queue) openSpillLocked() {
 		q.lanes[i].paged.spill = log
 		q.proceedLocked()
 	}
-	q.finishLocked()
+	more = q.finishLocked()
 	q.mu.Unlock()
+	return more
 }
 
 // loadDueLocked says whether a block should be read now: something waits for
@@ -205,13 +206,14 @@ type block struct {
 }
 
 // loadLocked reads a block, hands out what it can, and unlocks.
-func (q *Queue) loadLocked() {
+func (q *Queue) loadLocked() (more bool) {
 	// A failure was logged, and the alarm is set for another attempt.
 	if err := q.loadNowLocked(); err == nil {
 		q.proceedLocked()
 	}
-	q.finishLocked()
+	more = q.finishLocked()
 	q.mu.Unlock()
+	return more
 }
 
 // loadNowLocked reads the next block of the top lane, or waits for the goroutine

@@ -62,8 +62,9 @@ func (q *Queue) buryLocked(it item, why queue.Reason) {
 	}
 }
 
-// crowd is how many messages a queue drops in one turn, and how many of its dead
-// letters may be on their way, before it waits with dropping more.
+// crowd is how many messages expire in one turn, and how many dead letters may be
+// on their way, before a queue waits with letting more expire and with reading
+// more that may have to be dropped.
 const crowd = 8 << 10
 
 // proceedLocked does what has become possible: deliveries, expiry, limits.
@@ -122,38 +123,60 @@ const memoryStep = 16 << 10
 
 // work does what turns have left to be done until nothing is left.
 func (q *Queue) work() {
-	for {
-		q.mu.Lock()
-		a := &q.after
-		switch {
-		case len(a.dead) > 0 && !a.burying:
-			q.buryDeadLocked()
-		case a.ended != "":
-			why := a.ended
-			a.ended = ""
-			q.mu.Unlock()
-			if q.log != nil {
-				q.log.Drop()
-			}
-			if q.env.Ended != nil {
-				q.env.Ended(q, why)
-			}
-		case a.wantSpill && !a.spilling:
-			q.openSpillLocked()
-		case q.loadDueLocked():
-			q.loadLocked()
-		default:
-			q.mu.Unlock()
-			return
-		}
+	for q.step(true) {
 	}
+}
+
+// workBriefly is work for a publisher, who must not be kept from its next batch:
+// it does one thing. Reading, and what else is left, goes to a goroutine of its
+// own, which ends when nothing is left.
+func (q *Queue) workBriefly() {
+	if q.step(false) {
+		go q.work()
+	}
+}
+
+// step does one thing that is left to be done, and says whether there is more.
+// If it may not read, reading is left.
+func (q *Queue) step(mayRead bool) (more bool) {
+	q.mu.Lock()
+	a := &q.after
+	switch {
+	case len(a.dead) > 0 && !a.burying:
+		return q.buryDeadLocked()
+	case a.ended != "":
+		return q.tellEndLocked()
+	case a.wantSpill && !a.spilling:
+		return q.openSpillLocked()
+	case !q.loadDueLocked():
+		q.mu.Unlock()
+		return false
+	case !mayRead:
+		q.mu.Unlock()
+		return true
+	}
+	return q.loadLocked()
+}
+
+// tellEndLocked tells the owner that the queue has ended itself, and unlocks.
+func (q *Queue) tellEndLocked() (more bool) {
+	why := q.after.ended
+	q.after.ended = ""
+	q.mu.Unlock()
+	if q.log != nil {
+		q.log.Drop()
+	}
+	if q.env.Ended != nil {
+		q.env.Ended(q, why)
+	}
+	return true
 }
 
 // buryDeadLocked publishes the dead letters and unlocks. Only one goroutine
 // does at a time, so they keep their order; and a queue that is its own target
 // does not nest. Each is settled in the log once its targets have it, so that
 // none is lost if the broker dies between.
-func (q *Queue) buryDeadLocked() {
+func (q *Queue) buryDeadLocked() (more bool) {
 	a := &q.after
 	dead := a.dead
 	a.dead = nil
@@ -175,8 +198,9 @@ func (q *Queue) buryDeadLocked() {
 	if q.state == running {
 		q.proceedLocked() // more may have had to wait
 	}
-	q.finishLocked()
+	more = q.finishLocked()
 	q.mu.Unlock()
+	return more
 }
 
 // endSelfLocked ends the queue as if it had been deleted.
