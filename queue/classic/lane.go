@@ -118,7 +118,7 @@ func (h *returned) pop() {
 	s = s[:n]
 	*h = s
 	if n == 0 {
-		if cap(s) > keptChunk {
+		if cap(s) > 2*keptChunk {
 			*h = nil
 		}
 		return
