@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,18 +26,43 @@ type J = map[string]any
 
 // fakeConnections are what a test says is open.
 type fakeConnections struct {
+	mu          sync.Mutex // guards the fields below
 	connections []Connection
 	channels    []Channel
 	consumers   []Consumer
 	closed      []string // "name: reason"
 }
 
-func (f *fakeConnections) Connections() []Connection { return f.connections }
-func (f *fakeConnections) Channels() []Channel       { return f.channels }
-func (f *fakeConnections) Consumers() []Consumer     { return f.consumers }
+func (f *fakeConnections) Connections() []Connection {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.connections)
+}
+
+func (f *fakeConnections) Channels() []Channel {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.channels)
+}
+
+func (f *fakeConnections) Consumers() []Consumer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.consumers)
+}
+
 func (f *fakeConnections) CloseConnection(name, reason string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.closed = append(f.closed, name+": "+reason)
 	return slices.ContainsFunc(f.connections, func(c Connection) bool { return c.Name == name })
+}
+
+// closeAll is what happens when all clients leave.
+func (f *fakeConnections) closeAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.connections, f.channels, f.consumers = nil, nil, nil
 }
 
 // api is a server over an empty broker, called without a network.
@@ -173,6 +199,8 @@ func (a *api) user(name, tags string) {
 
 // aConn is an open connection of a user with one channel and one consumer.
 func (a *api) aConn(name, user, vhost, queue string) {
+	a.conns.mu.Lock()
+	defer a.conns.mu.Unlock()
 	peer := netip.MustParseAddrPort("10.0.0.7:4711")
 	a.conns.connections = append(a.conns.connections, Connection{
 		Name: name, UserProvidedName: "app", User: user, VHost: vhost, Mechanism: "PLAIN", Peer: peer, Host: netip.MustParseAddrPort("10.0.0.1:5672"),

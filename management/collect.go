@@ -89,6 +89,9 @@ func (t *totals) vhost(cfg *Config, name string, each func(p part, c *counters))
 		f.counters.plus(&c)
 	}
 	for info := range v.Exchanges() {
+		if hidden(v, &info) {
+			continue
+		}
 		c := exchangeCounters(&info)
 		f.exchanges++
 		f.counters[mPublish] += c[mPublishIn]

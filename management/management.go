@@ -192,6 +192,7 @@ func New(cfg Config) *Server {
 	s.router = newRouter(s.cfg.PathPrefix, routes())
 	s.http = http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	s.sampler = newSampler(&s.cfg)
+	s.sampler.sample() // what is there now has not just come
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	s.running.Go(func() { s.sampler.run(ctx) }) // ends with ctx

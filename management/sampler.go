@@ -53,7 +53,6 @@ func newSampler(cfg *Config) *sampler {
 
 // run samples until ctx ends.
 func (s *sampler) run(ctx context.Context) {
-	s.sample()
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
 	for {

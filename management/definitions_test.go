@@ -1,0 +1,138 @@
+package management
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime/multipart"
+	"net/http"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// fill makes one of everything in a vhost.
+func (a *api) fill(vhost string) {
+	a.do("PUT", "/vhosts/"+vhost, `{"description":"d","tags":"a"}`, 201)
+	a.do("PUT", "/queues/"+vhost+"/q", `{"durable":true,"arguments":{"x-max-length":7}}`, 201)
+	a.do("PUT", "/queues/"+vhost+"/passing", `{"auto_delete":true}`, 201)
+	a.do("PUT", "/exchanges/"+vhost+"/x", `{"type":"topic","durable":true,"arguments":{"alternate-exchange":"amq.fanout"}}`, 201)
+	a.do("POST", "/bindings/"+vhost+"/e/x/q/q", `{"routing_key":"a.#","arguments":{"n":1}}`, 201)
+	a.do("POST", "/bindings/"+vhost+"/e/x/e/amq.fanout", `{}`, 201)
+	a.do("PUT", "/policies/"+vhost+"/p", `{"pattern":"^q","definition":{"message-ttl":60000},"apply-to":"queues","priority":4}`, 201)
+	a.do("PUT", "/operator-policies/"+vhost+"/o", `{"pattern":"","definition":{"max-length":9}}`, 201)
+	a.do("PUT", "/vhost-limits/"+vhost+"/max-queues", `{"value":10}`, 204)
+	a.do("PUT", "/parameters/shovel/"+vhost+"/s", `{"value":{"a":1}}`, 201)
+}
+
+func TestDefinitionsRoundTrip(t *testing.T) {
+	from, to := newAPI(t, nil), newAPI(t, nil)
+	from.fill("v")
+	from.user("u", "management")
+	from.do("PUT", "/permissions/v/u", `{"configure":"^a","write":"","read":".*"}`, 201)
+	from.do("PUT", "/topic-permissions/v/u", `{"exchange":"x","write":"^a","read":"^b"}`, 201)
+	from.do("PUT", "/user-limits/u/max-channels", `{"value":3}`, 204)
+	from.do("PUT", "/global-parameters/g", `{"value":[1]}`, 201)
+	exported := from.request("GET", "/definitions", "", nil).Body.String()
+	for range 2 { // again changes nothing
+		to.do("POST", "/definitions", exported, 204)
+		var want, got any
+		if err := json.Unmarshal([]byte(exported), &want); err != nil {
+			t.Fatal(err)
+		}
+		got = to.do("GET", "/definitions", "", 200)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("imported %v\nwant %v", got, want)
+		}
+	}
+	if w := to.request("GET", "/whoami", "", as("u")); w.Code != 200 {
+		t.Errorf("login of an imported user: %d", w.Code)
+	}
+}
+
+func TestDefinitionsOrderOfMembers(t *testing.T) {
+	raw := newAPI(t, nil).request("GET", "/definitions", "", nil).Body.Bytes()
+	var got []string
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.Token() // {
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, name.(string))
+		var skipped any
+		if err := dec.Decode(&skipped); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"rabbit_version", "rabbitmq_version", "product_name", "product_version", "rabbitmq_definition_format", "original_cluster_name",
+		"explanation", "users", "vhosts", "permissions", "topic_permissions", "parameters", "global_parameters", "policies", "queues", "exchanges", "bindings"}
+	if !slices.Equal(got, want) {
+		t.Errorf("members %v, want %v", got, want)
+	}
+}
+
+func TestDefinitionsOfOneVHostGoIntoAnother(t *testing.T) {
+	a := newAPI(t, nil)
+	a.fill("v")
+	a.do("PUT", "/vhosts/w", "", 201)
+	w := a.request("GET", "/definitions/v?download=v.json", "", nil)
+	if got := w.Header().Get("Content-Disposition"); got != "attachment; filename=v.json" {
+		t.Errorf("Content-Disposition: %s", got)
+	}
+	a.do("POST", "/definitions/w", w.Body.String(), 204)
+	has(t, a.do("GET", "/queues/w/q", "", 200), J{"durable": true, "arguments": J{"x-max-length": 7.0, "x-queue-type": "classic"}, "policy": "p", "operator_policy": "o"})
+	has(t, a.do("GET", "/bindings/w/e/x/q/q", "", 200).([]any)[0], J{"routing_key": "a.#", "arguments": J{"n": 1.0}})
+	a.is("/vhost-limits/w", `[{"vhost":"w","value":{"max-queues":10}}]`)
+}
+
+func TestImportKeepsWhatIsThere(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", `{"durable":true}`, 201)
+	a.do("POST", "/definitions/%2F", `{"queues":[{"name":"q","durable":false,"auto_delete":false,"arguments":{"x-max-length":3}},{"name":"r","durable":true,"auto_delete":false,"arguments":{}}],
+		"users":[{"name":"ignored","password":"p","tags":""}],"unknown":1}`, 204)
+	has(t, a.do("GET", "/queues/%2F/q", "", 200), J{"durable": true, "arguments": J{"x-queue-type": "classic"}})
+	has(t, a.do("GET", "/queues/%2F/r", "", 200), J{"durable": true})
+	a.do("GET", "/users/ignored", "", 404)
+	a.do("POST", "/definitions", `{}`, 204)
+}
+
+func TestImportOfOldVHosts(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("POST", "/definitions", `{"vhosts":[{"name":"a","default_queue_type":"undefined","metadata":{"description":"m","tags":["t"],"default_queue_type":null}},{"name":"b"}]}`, 204)
+	has(t, a.do("GET", "/vhosts/a", "", 200), J{"description": "m", "tags": []any{"t"}, "default_queue_type": "classic"})
+	a.do("PUT", "/queues/a/q", `{"durable":true}`, 201)
+}
+
+func TestImportRefusals(t *testing.T) {
+	a := newAPI(t, nil)
+	for body, reason := range map[string]string{
+		`{bad`: "failed_to_parse_json",
+		`{"queues":[{"name":"q","vhost":"nope","durable":true,"arguments":{}}]}`: `Please create virtual host "nope" prior to importing definitions.`,
+		`{"queues":[{"name":"q"}]}`:                                                      "[{key_missing,vhost}]",
+		`{"users":[{"name":"u","password":"p"}]}`:                                        "tags_not_present",
+		`{"policies":[{"vhost":"/","name":"p","pattern":"","definition":{"nosuch":1}}]}`: "Validation failed\n\n[{<<\"nosuch\">>,1}] are not recognised policy settings (//p)",
+		`{"queues":{}}`:     "queues must be a list",
+		`{"exchanges":[7]}`: "item 0 of exchanges must be an object",
+		`{"bindings":[{"vhost":"/","source":"none","destination":"q","destination_type":"queue","routing_key":"","arguments":{}}]}`: "no exchange 'none' in vhost '/'",
+	} {
+		has(t, a.do("POST", "/definitions", body, 400), J{"error": "bad_request", "reason": reason})
+	}
+}
+
+func TestImportOfAForm(t *testing.T) {
+	a := newAPI(t, nil)
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	part, err := form.CreateFormFile("file", "definitions.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	part.Write([]byte(`{"vhosts":[{"name":"v"}]}`))
+	form.Close()
+	w := a.request("POST", "/definitions", body.String(), func(r *http.Request) { r.Header.Set("Content-Type", form.FormDataContentType()) })
+	if w.Code != 204 {
+		t.Fatalf("import = %d %s", w.Code, w.Body)
+	}
+	a.do("GET", "/vhosts/v", "", 200)
+}

@@ -1,0 +1,125 @@
+package management
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestRates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		a.do("PUT", "/queues/%2F/q", "", 201)
+		for range 10 {
+			a.publish("q", "x")
+		}
+		has(t, a.do("GET", "/queues/%2F/q", "", 200), J{"messages": 10.0, "messages_details": J{"rate": 0.0}})
+		sleep(sampleInterval)
+		got := a.do("GET", "/queues/%2F/q", "", 200)
+		has(t, got, J{"messages": 10.0})
+		has(t, got.(J)["message_stats"], J{"publish": 10.0, "publish_details": J{"rate": 2.0}})
+		overview := a.do("GET", "/overview", "", 200).(J)
+		has(t, overview["message_stats"], J{"publish": 10.0, "publish_details": J{"rate": 2.0}})
+		has(t, overview["queue_totals"], J{"messages": 10.0})
+		sleep(sampleInterval)
+		has(t, a.do("GET", "/queues/%2F/q", "", 200).(J)["message_stats"], J{"publish": 10.0, "publish_details": J{"rate": 0.0}})
+	})
+}
+
+// sleep lets time pass, and what that sets off happen.
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestSamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		a.do("PUT", "/queues/%2F/q", "", 201)
+		for range 3 {
+			a.publish("q", "x")
+			sleep(sampleInterval)
+		}
+		got := a.do("GET", "/queues/%2F/q?lengths_age=10&lengths_incr=5&msg_rates_age=10&msg_rates_incr=5", "", 200).(J)
+		now := float64(time.Now().UnixMilli())
+		samples := []any{J{"sample": 3.0, "timestamp": now}, J{"sample": 2.0, "timestamp": now - 5000}, J{"sample": 1.0, "timestamp": now - 10000}}
+		has(t, got["messages_details"], J{"rate": 0.2, "samples": samples, "avg_rate": 0.2, "avg": 2.0})
+		has(t, got["message_stats"].(J)["publish_details"], J{"samples": samples})
+		has(t, a.do("GET", "/queues/%2F/q?lengths_age=501&lengths_incr=1", "", 400), J{"reason": "Invalid range parameters: age 501, incr 1"})
+		a.do("GET", "/queues/%2F/q?lengths_age=x&lengths_incr=1", "", 200)
+	})
+}
+
+func TestTotalsKeepWhatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		a.do("PUT", "/vhosts/v", "", 201)
+		a.do("PUT", "/exchanges/v/x", `{"type":"fanout"}`, 201)
+		a.do("POST", "/exchanges/v/x/publish", `{"properties":{},"routing_key":"","payload":"","payload_encoding":"string"}`, 200)
+		sleep(sampleInterval)
+		published := func() any {
+			return a.do("GET", "/overview", "", 200).(J)["message_stats"].(J)["publish"]
+		}
+		a.do("DELETE", "/exchanges/v/x", "", 204)
+		sleep(sampleInterval)
+		if got := published(); got != 1.0 {
+			t.Errorf("published after the exchange went: %v, want 1", got)
+		}
+		a.do("DELETE", "/vhosts/v", "", 204)
+		sleep(sampleInterval)
+		if got := published(); got != 1.0 {
+			t.Errorf("published after the vhost went: %v, want 1", got)
+		}
+		a.do("DELETE", "/reset", "", 204)
+		if got := published(); got != 0.0 {
+			t.Errorf("published after the reset: %v, want 0", got)
+		}
+	})
+}
+
+func TestChurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		a.aConn("c", "guest", "/", "q")
+		a.do("PUT", "/queues/%2F/q", "", 201)
+		sleep(sampleInterval)
+		a.conns.closeAll()
+		a.do("DELETE", "/queues/%2F/q", "", 204)
+		sleep(sampleInterval)
+		has(t, a.do("GET", "/overview", "", 200).(J)["churn_rates"], J{"connection_created": 1.0, "connection_closed": 1.0,
+			"channel_created": 1.0, "channel_closed": 1.0, "queue_created": 1.0, "queue_deleted": 1.0})
+	})
+}
+
+func TestSamplerForgetsAndBoundsHistories(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		a.do("PUT", "/queues/%2F/q", "", 201)
+		a.publish("q", "x")
+		sleep(sampleInterval)
+		s := a.s.sampler
+		if s.histories != 2 { // the queue and the exchange that it came through
+			t.Errorf("%d histories, want 2", s.histories)
+		}
+		a.do("DELETE", "/queues/%2F/q", "", 204)
+		sleep(sampleInterval)
+		if _, there := s.series[part{aQueue, "/", "q"}]; there || s.histories != 1 {
+			t.Errorf("deleted queue remembered: %v, %d histories, want 1", there, s.histories)
+		}
+	})
+}
+
+func TestRing(t *testing.T) {
+	r := ring{resolution: resolution{time.Second, 3}}
+	var got []int64
+	for i := range int64(5) {
+		r.add(i*1000, []int64{i * 10})
+	}
+	for i := 0; r.at(1, i) != nil; i++ {
+		got = append(got, r.at(1, i)...)
+	}
+	if want := []int64{4000, 40, 3000, 30, 2000, 20}; !slices.Equal(got, want) {
+		t.Errorf("ring %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,235 @@
+package management
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+func TestQueueLife(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", `{"durable":true,"arguments":{"x-max-length":10},"type":"ignored"}`, 201)
+	a.do("PUT", "/queues/%2F/q", `{"durable":true,"arguments":{"x-max-length":10}}`, 204)
+	got := a.do("GET", "/queues/%2F/q", "", 200)
+	has(t, got, J{"name": "q", "vhost": "/", "durable": true, "auto_delete": false, "exclusive": false, "type": "classic", "state": "running",
+		"arguments": J{"x-max-length": 10.0, "x-queue-type": "classic"}, "messages": 0.0, "consumers": 0.0, "policy": nil, "operator_policy": nil,
+		"effective_policy_definition": J{}, "consumer_details": []any{}, "node": "rabbit@test"})
+	for _, absent := range []string{"message_stats", "consumer_utilisation"} {
+		if _, there := got.(J)[absent]; there {
+			t.Errorf("a queue that was never used has %s", absent)
+		}
+	}
+	has(t, a.do("PUT", "/queues/%2F/q", `{"durable":false}`, 400), J{"error": "bad_request",
+		"reason": "inequivalent arg 'durable' for queue 'q' in vhost '/': received 'false' but current is 'true'"})
+	a.do("DELETE", "/queues/%2F/q", "", 204)
+	a.do("GET", "/queues/%2F/q", "", 404)
+	a.do("DELETE", "/queues/%2F/q", "", 404)
+}
+
+func TestQueueRefusals(t *testing.T) {
+	a := newAPI(t, nil)
+	for _, tt := range []struct {
+		path, body string
+		code       int
+		reason     string
+	}{
+		{"/queues/%2F/q", `{"arguments":{"x-message-ttl":-1}}`, 400, "invalid arg 'x-message-ttl' for queue 'q' in vhost '/': {value_negative,-1}"},
+		{"/queues/%2F/q", `{"node":"rabbit@other"}`, 400, "Node rabbit@other could not be contacted"},
+		{"/queues/%2F/" + strings.Repeat("x", 256), `{}`, 400, "the name of a queue must not be longer than 255 bytes"},
+		{"/queues/%2F/amq.q", `{}`, 401, "Access refused."},
+		{"/queues/none/q", `{}`, 404, "Not Found"},
+	} {
+		has(t, a.do("PUT", tt.path, tt.body, tt.code), J{"reason": tt.reason})
+	}
+}
+
+func TestExchangeLife(t *testing.T) {
+	a := newAPI(t, nil)
+	body := `{"type":"topic","durable":true,"arguments":{"alternate-exchange":"amq.fanout"}}`
+	a.do("PUT", "/exchanges/%2F/x", body, 201)
+	a.do("PUT", "/exchanges/%2F/x", body, 204)
+	a.is("/exchanges/%2F/x", `{"name":"x","vhost":"/","type":"topic","durable":true,"auto_delete":false,"internal":false,
+		"arguments":{"alternate-exchange":"amq.fanout"},"user_who_performed_action":"guest","incoming":[],"outgoing":[]}`)
+	has(t, a.do("PUT", "/exchanges/%2F/x", `{"type":"fanout"}`, 400), J{
+		"reason": "inequivalent arg 'type' for exchange 'x' in vhost '/': received 'fanout' but current is 'topic'"})
+	has(t, a.do("PUT", "/exchanges/%2F/y", `{"type":"nosuch"}`, 400), J{"reason": "unknown exchange type 'nosuch'"})
+	a.do("PUT", "/exchanges/%2F/y", ``, 201)
+	has(t, a.do("GET", "/exchanges/%2F/y", "", 200), J{"type": "direct", "durable": false})
+	a.do("DELETE", "/exchanges/%2F/amq.topic", "", 401)
+	has(t, a.do("GET", "/exchanges/%2F/amq.default", "", 200), J{"name": ""})
+	a.do("DELETE", "/exchanges/%2F/x", "", 204)
+	a.do("DELETE", "/exchanges/%2F/x", "", 404)
+}
+
+func TestExchangesOfANewVHost(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/vhosts/v", "", 201)
+	got := names(t, a.do("GET", "/exchanges/v", "", 200), "name")
+	want := []string{"", "amq.direct", "amq.fanout", "amq.headers", "amq.match", "amq.rabbitmq.trace", "amq.topic"}
+	if !slices.Equal(got, want) {
+		t.Errorf("exchanges %v, want %v", got, want)
+	}
+}
+
+func TestBindings(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", "", 201)
+	a.do("PUT", "/exchanges/%2F/x", `{"type":"topic"}`, 201)
+	const between = "/bindings/%2F/e/x/q/q"
+	w := a.request("POST", between, `{"routing_key":"a/b #","arguments":{}}`, nil)
+	if got := w.Header().Get("Location"); w.Code != 201 || got != "q/a%252Fb+%2523" {
+		t.Errorf("POST = %d, location %q, want 201 q/a%%252Fb+%%2523", w.Code, got)
+	}
+	a.do("POST", between, `{"routing_key":"a/b #"}`, 201) // again is no error
+	one := `{"source":"x","vhost":"/","destination":"q","destination_type":"queue","routing_key":"a/b #","arguments":{},"properties_key":"a%2Fb+%23"}`
+	a.is(between, `[`+one+`]`)
+	a.is(between+"/a%252Fb+%2523", one) // as the location has it
+	a.is(between+"/a%2Fb+%23", one)     // encoded once
+	a.is("/exchanges/%2F/x/bindings/source", `[`+one+`]`)
+	a.is("/exchanges/%2F/none/bindings/source", `[]`)
+	implicit := `{"source":"","vhost":"/","destination":"q","destination_type":"queue","routing_key":"q","arguments":{},"properties_key":"q"}`
+	a.is("/queues/%2F/q/bindings", `[`+implicit+`,`+one+`]`)
+	a.is("/bindings", `[`+implicit+`,`+one+`]`)
+	a.do("PUT", between+"/a%252Fb+%2523", "", 405)
+	a.do("DELETE", between+"/a%252Fb+%2523", "", 204)
+	a.do("DELETE", between+"/a%252Fb+%2523", "", 404)
+	a.is(between, `[]`)
+}
+
+func TestExchangeToExchangeBinding(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/exchanges/%2F/x", `{"type":"fanout"}`, 201)
+	a.do("POST", "/bindings/%2F/e/amq.topic/e/x", `{"routing_key":null}`, 201)
+	a.is("/exchanges/%2F/x/bindings/destination", `[{"source":"amq.topic","vhost":"/","destination":"x","destination_type":"exchange",
+		"routing_key":"","arguments":{},"properties_key":"~"}]`)
+	a.do("DELETE", "/bindings/%2F/e/amq.topic/e/x/~", "", 204)
+}
+
+func TestBindingRefusals(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", "", 201)
+	for _, tt := range []struct {
+		path, body string
+		code       int
+	}{
+		{"/bindings/%2F/e/none/q/q", `{}`, 404},
+		{"/bindings/%2F/e/amq.topic/q/none", `{}`, 404},
+		{"/bindings/%2F/e/amq.default/q/q", `{}`, 401},
+		{"/bindings/%2F/e/amq.topic/z/q", `{}`, 404},
+		{"/bindings/%2F/e/amq.headers/q/q", `{"arguments":{"x-match":"foo"}}`, 400},
+		{"/bindings/%2F/e/amq.headers/q/q", `{"arguments":{"h":null}}`, 400},
+	} {
+		a.do("POST", tt.path, tt.body, tt.code)
+	}
+}
+
+func TestPropertiesKey(t *testing.T) {
+	args := tableOf(J{"n": "x"})
+	for _, tt := range []struct {
+		key  string
+		args frames.Table
+		want string
+	}{
+		{"", nil, "~"},
+		{"50%", nil, "50%25"},
+		{"a b/c~d", nil, "a+b%2Fc%7Ed"},
+		{"k.*#-_!$()", nil, "k.%2A%23-_%21%24%28%29"},
+		{"", args, "~xDwwhA"},
+		{"k", args, "k~xDwwhA"},
+	} {
+		if got := propertiesKey(tt.key, tt.args); got != tt.want {
+			t.Errorf("propertiesKey(%q, %v) = %q, want %q", tt.key, tt.args, got, tt.want)
+		}
+	}
+}
+
+func TestVHostLife(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/vhosts/v", `{"description":"d","tags":"x,y"}`, 201)
+	a.do("PUT", "/vhosts/v", `{"description":"d2","tracing":true}`, 204)
+	has(t, a.do("GET", "/vhosts/v", "", 200), J{"name": "v", "description": "d2", "tags": []any{"x", "y"}, "tracing": true, "default_queue_type": "classic",
+		"cluster_state": J{"rabbit@test": "running"}, "metadata": J{"description": "d2", "tags": []any{"x", "y"}, "default_queue_type": "classic"}})
+	a.is("/permissions/v/guest", `{"user":"guest","vhost":"v","configure":".*","write":".*","read":".*"}`)
+	has(t, a.do("PUT", "/vhosts/w", `{"default_queue_type":"nosuch"}`, 400), J{"error": "bad_request"})
+	a.do("DELETE", "/vhosts/v", "", 204)
+	a.do("DELETE", "/vhosts/v", "", 404)
+	a.do("GET", "/permissions/v/guest", "", 404)
+	a.do("PUT", "/vhosts/v", `{"default_queue_type":"undefined"}`, 201) // what old definitions have
+}
+
+func TestPolicies(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", "", 201)
+	body := `{"pattern":"^q","definition":{"max-length":5,"message-ttl":100},"apply-to":"queues","priority":2}`
+	a.do("PUT", "/policies/%2F/p", body, 201)
+	a.do("PUT", "/policies/%2F/p", body, 204)
+	one := `{"vhost":"/","name":"p","pattern":"^q","apply-to":"queues","definition":{"max-length":5,"message-ttl":100},"priority":2}`
+	a.is("/policies/%2F/p", one)
+	a.is("/policies", `[`+one+`]`)
+	a.do("PUT", "/operator-policies/%2F/o", `{"pattern":"","definition":{"max-length":3}}`, 201)
+	has(t, a.do("GET", "/queues/%2F/q", "", 200), J{"policy": "p", "operator_policy": "o",
+		"effective_policy_definition": J{"max-length": 3.0, "message-ttl": 100.0}}) // at once
+	a.is("/parameters/operator_policy/%2F/o", `{"value":{"pattern":"","apply-to":"all","definition":{"max-length":3},"priority":0},"vhost":"/","component":"operator_policy","name":"o"}`)
+	a.do("DELETE", "/policies/%2F/p", "", 204)
+	a.do("DELETE", "/policies/%2F/p", "", 404)
+}
+
+func TestPolicyRefusals(t *testing.T) {
+	a := newAPI(t, nil)
+	for body, reason := range map[string]string{
+		`{"pattern":"^a"}`: "[{key_missing,definition}]",
+		`{"pattern":"(","definition":{"max-length":1}}`:                   "Validation failed\n\npattern should be regular expression but is invalid: {\"missing )\",1}",
+		`{"pattern":"","definition":{"max-length":"5"}}`:                  `Validation failed` + "\n\n" + `<<"5">> is not a valid maximum length`,
+		`{"pattern":"","definition":{"nosuch":1}}`:                        "Validation failed\n\n[{<<\"nosuch\">>,1}] are not recognised policy settings",
+		`{"pattern":"","definition":{}}`:                                  "Validation failed\n\nno policy provided",
+		`{"pattern":"","definition":{"max-length":1},"apply-to":"foo"}`:   "Validation failed\n\napply-to 'foo' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'",
+		`{"pattern":"","definition":{"max-length":1},"priority":"first"}`: "priority must be an integer",
+	} {
+		has(t, a.do("PUT", "/policies/%2F/p", body, 400), J{"error": "bad_request", "reason": reason})
+	}
+	a.do("PUT", "/operator-policies/%2F/p", `{"pattern":"","definition":{"dead-letter-exchange":"x"}}`, 400)
+}
+
+func TestParameters(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/parameters/shovel/%2F/s", `{"value":{"a":1}}`, 201)
+	a.do("PUT", "/parameters/shovel/%2F/s", `{"value":{"a":2}}`, 204)
+	one := `{"value":{"a":2},"vhost":"/","component":"shovel","name":"s"}`
+	a.is("/parameters/shovel/%2F/s", one)
+	a.is("/parameters/shovel", `[`+one+`]`)
+	a.is("/parameters/nosuch", `[]`)
+	has(t, a.do("PUT", "/parameters/nosuch/%2F/s", `{"value":1}`, 400), J{"reason": "Validation failed\n\ncomponent nosuch not found\n"})
+	a.do("DELETE", "/parameters/shovel/%2F/s", "", 204)
+	a.do("DELETE", "/parameters/shovel/%2F/s", "", 404)
+}
+
+func TestGlobalParameters(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/global-parameters/g", `{"value":{"a":1}}`, 201)
+	a.is("/global-parameters/g", `{"name":"g","value":{"a":1}}`)
+	a.do("DELETE", "/global-parameters/g", "", 204)
+	a.do("GET", "/global-parameters/g", "", 404)
+	a.is("/cluster-name", `{"name":"rabbit@test"}`)
+	a.do("PUT", "/cluster-name", `{"name":"new"}`, 204)
+	a.is("/cluster-name", `{"name":"new"}`)
+	a.is("/global-parameters/cluster_name", `{"name":"cluster_name","value":"new"}`)
+}
+
+func TestLimits(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/vhost-limits/%2F/max-queues", `{"value":1}`, 204)
+	a.is("/vhost-limits/%2F", `[{"vhost":"/","value":{"max-queues":1}}]`)
+	a.do("PUT", "/queues/%2F/a", "", 201)
+	has(t, a.do("PUT", "/queues/%2F/b", "", 400), J{"reason": "cannot declare queue 'b': queue limit in vhost '/' (1) is reached"})
+	a.do("DELETE", "/vhost-limits/%2F/max-queues", "", 204)
+	a.is("/vhost-limits", `[]`)
+	a.do("PUT", "/vhost-limits/%2F/nosuch", `{"value":1}`, 400)
+	a.do("PUT", "/user-limits/guest/max-channels", `{"value":"3"}`, 204)
+	a.is("/user-limits/guest", `[{"user":"guest","value":{"max-channels":3}}]`)
+	a.do("PUT", "/user-limits/nobody/max-channels", `{"value":3}`, 404)
+	a.do("PUT", "/user-limits/guest/max-channels", `{}`, 400)
+	a.do("DELETE", "/user-limits/guest/max-channels", "", 204)
+	a.is("/user-limits", `[]`)
+}
