@@ -125,6 +125,7 @@ func open(env queue.Env, spec queue.Spec, confirmed ConfirmedFunc) (*Queue, erro
 		return nil, fmt.Errorf("open the log of %s: %w", q.text, err)
 	}
 	q.leaseLocked()
+	q.now = 0
 	return q, nil
 }
 

@@ -135,14 +135,14 @@ const memoryStep = 16 << 10
 
 // flushGoneLocked settles in the log what has left the queue.
 func (q *Queue) flushGoneLocked() {
-	if len(q.fx.gone) == 0 {
-		return
-	}
 	if q.notes.any() {
 		for _, id := range q.fx.gone {
 			q.notes.forget(queue.ID(id))
 		}
 		q.fx.gone = q.notes.takeStale(q.fx.gone)
+	}
+	if len(q.fx.gone) == 0 {
+		return
 	}
 	q.log.Settle(q.fx.gone)
 	q.fx.gone = q.fx.gone[:0]

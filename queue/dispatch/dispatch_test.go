@@ -1,0 +1,167 @@
+package dispatch
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/leveretmq/leveret/queue"
+)
+
+// fakeSource is a line of ids.
+type fakeSource struct{ line []queue.ID }
+
+func (f *fakeSource) Take(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery {
+	n = min(n, len(f.line))
+	for _, id := range f.line[:n] {
+		dst = append(dst, queue.Delivery{ID: id, Sub: s})
+	}
+	f.line = f.line[n:]
+	return dst
+}
+func (f *fakeSource) Taken(*queue.Subscription, []queue.Delivery) {}
+func (f *fakeSource) PutBack(ds []queue.Delivery) {
+	for _, d := range ds {
+		f.line = append(f.line, d.ID)
+	}
+	slices.Sort(f.line)
+}
+
+func numbers(n int) *fakeSource {
+	f := &fakeSource{}
+	for i := range n {
+		f.line = append(f.line, queue.ID(i+1))
+	}
+	return f
+}
+
+// fakeConsumer takes up to room deliveries.
+type fakeConsumer struct {
+	sub    *queue.Subscription
+	room   int
+	got    []queue.ID
+	active []bool
+}
+
+func (c *fakeConsumer) Deliver(batch []queue.Delivery) int {
+	n := min(c.room, len(batch))
+	c.room -= n
+	for _, d := range batch[:n] {
+		c.got = append(c.got, d.ID)
+	}
+	return n
+}
+func (c *fakeConsumer) Cancelled(*queue.Subscription)            {}
+func (c *fakeConsumer) Activated(_ *queue.Subscription, on bool) { c.active = append(c.active, on) }
+
+func add(cs *Consumers, tag string, priority, prefetch int) *fakeConsumer {
+	c := &fakeConsumer{room: 1000}
+	c.sub = &queue.Subscription{Consumer: c, Tag: tag, Priority: priority, Prefetch: prefetch, Window: &queue.Window{}}
+	cs.Add(c.sub)
+	return c
+}
+
+func wantGot(t *testing.T, what string, c *fakeConsumer, want ...queue.ID) {
+	t.Helper()
+	if !slices.Equal(c.got, want) {
+		t.Errorf("%s got %v, want %v", what, c.got, want)
+	}
+	c.got = nil
+}
+
+func TestDealsInTurn(t *testing.T) {
+	var cs Consumers
+	a, b, c := add(&cs, "a", 0, 0), add(&cs, "b", 0, 1), add(&cs, "c", 0, 0)
+	cs.Deal(numbers(6))
+	wantGot(t, "a", a, 1, 4, 6)
+	wantGot(t, "b", b, 2)
+	wantGot(t, "c", c, 3, 5)
+}
+
+func TestLowerPrioritiesGetTheRest(t *testing.T) {
+	var cs Consumers
+	low, high := add(&cs, "low", 0, 0), add(&cs, "high", 7, 2)
+	cs.Deal(numbers(4))
+	wantGot(t, "high", high, 1, 2)
+	wantGot(t, "low", low, 3, 4)
+	cs.Settled(high.sub, 1)
+	cs.Deal(numbers(2))
+	wantGot(t, "high", high, 1)
+	wantGot(t, "low", low, 2)
+}
+
+// What one consumer has no room for is for the next, at once.
+func TestPutBackGoesToOthers(t *testing.T) {
+	for _, priorities := range [][2]int{{5, 0}, {0, 0}} {
+		var cs Consumers
+		a, b := add(&cs, "a", priorities[0], 0), add(&cs, "b", priorities[1], 0)
+		a.room = 1
+		src := numbers(5)
+		cs.Deal(src)
+		if n := len(a.got) + len(b.got); n != 5 || len(a.got) != 1 || len(src.line) != 0 {
+			t.Errorf("priorities %v: a got %v, b %v, left %v", priorities, a.got, b.got, src.line)
+		}
+		if cs.Eligible() != 1 || !cs.Resume(a.sub) || cs.Resume(a.sub) || cs.Eligible() != 2 {
+			t.Errorf("%d eligible", cs.Eligible())
+		}
+	}
+}
+
+func TestWindowPlaces(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 9} {
+		var cs Consumers
+		a, b := add(&cs, "a", 0, 0), add(&cs, "b", 0, 0)
+		b.sub.Window = a.sub.Window
+		a.sub.Window.SetLimit(3)
+		cs.Deal(numbers(n))
+		want := min(n, 3)
+		if got := len(a.got) + len(b.got); got != want || a.sub.Window.Room() != 3-want {
+			t.Errorf("of %d: %d delivered and %d places free, want %d and %d", n, got, a.sub.Window.Room(), want, 3-want)
+		}
+	}
+}
+
+func TestSingleActive(t *testing.T) {
+	for _, tt := range []struct {
+		mode   Mode
+		active []string // after: all are there; the first has settled; the active one is removed
+	}{
+		{FirstCome, []string{"a", "a", "b"}},
+		{ByPriority, []string{"a", "c", "a"}},
+	} {
+		cs := Consumers{Mode: tt.mode}
+		a := add(&cs, "a", 0, 1)
+		cs.Deal(numbers(1))
+		b, c := add(&cs, "b", 0, 1), add(&cs, "c", 9, 1)
+		by := map[string]*fakeConsumer{"a": a, "b": b, "c": c}
+		got := []string{cs.ActiveTag()}
+		cs.Settled(a.sub, 1)
+		got = append(got, cs.ActiveTag())
+		cs.Remove(by[cs.ActiveTag()].sub)
+		got = append(got, cs.ActiveTag())
+		if !slices.Equal(got, tt.active) {
+			t.Errorf("mode %d: active %v, want %v", tt.mode, got, tt.active)
+		}
+		if cs.Eligible() != 1 {
+			t.Errorf("mode %d: %d eligible, want the active one", tt.mode, cs.Eligible())
+		}
+	}
+}
+
+func TestRemove(t *testing.T) {
+	var cs Consumers
+	a, b := add(&cs, "a", 0, 0), add(&cs, "b", 0, 0)
+	if !cs.Remove(a.sub) || cs.Remove(a.sub) || cs.Remove(&queue.Subscription{}) {
+		t.Error("Remove() is wrong about who was there")
+	}
+	cs.Deal(numbers(2))
+	wantGot(t, "a", a)
+	wantGot(t, "b", b, 1, 2)
+	cs.Settled(a.sub, 1)
+	if cs.Resume(a.sub) || cs.Len() != 1 {
+		t.Error("a removed consumer is back")
+	}
+	cs.End()
+	if cs.Len() != 0 || cs.Eligible() != 0 {
+		t.Errorf("%d consumers after the end, %d eligible", cs.Len(), cs.Eligible())
+	}
+}
