@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -87,6 +88,13 @@ func (c *conn) waitStore(ctx context.Context) error {
 		return nil // the next read says why
 	}
 	return err
+}
+
+// Alarms are the resources whose alarm is up, "memory" and "disk".
+func (s *Server) Alarms() []string {
+	s.alarms.mu.Lock()
+	defer s.alarms.mu.Unlock()
+	return slices.Clone(s.alarms.on)
 }
 
 // Alarm is why publishers are blocked now, as in "low on memory"; "" if they are

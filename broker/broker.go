@@ -17,6 +17,7 @@ import (
 
 	"github.com/leveretmq/leveret/amqp"
 	"github.com/leveretmq/leveret/config"
+	"github.com/leveretmq/leveret/management"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/vhost"
 )
@@ -30,15 +31,17 @@ type Broker struct {
 
 	// The parts below are set by Start and taken down by Stop, in this order
 	// and the reverse. What Start did not reach is nil.
-	store    persistence.Store
-	spill    *spill // nil without a disk
-	vhosts   *vhost.Set
-	server   *amqp.Server
-	alarms   *alarms
-	listener net.Listener
-	cancel   context.CancelFunc // ends the acceptor and the alarms
-	running  sync.WaitGroup     // the acceptor and the alarms
-	stopping atomic.Bool
+	store       persistence.Store
+	spill       *spill // nil without a disk
+	vhosts      *vhost.Set
+	server      *amqp.Server
+	alarms      *alarms
+	listener    net.Listener
+	api         *management.Server // nil if there is no HTTP API
+	apiListener net.Listener
+	cancel      context.CancelFunc // ends the acceptor and the alarms
+	running     sync.WaitGroup     // the acceptor and the alarms
+	stopping    atomic.Bool
 }
 
 // New makes a broker that is not started yet. It logs nothing if log is nil.
@@ -56,12 +59,20 @@ func (b *Broker) Start() (net.Addr, error) {
 	began := time.Now()
 	b.logSettings()
 	if err := b.build(); err != nil {
+		if b.listener != nil {
+			_ = b.listener.Close() // nobody was accepted yet
+		}
 		return nil, errors.Join(err, b.close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	b.running.Go(func() { b.serve(ctx) })
 	b.running.Go(func() { b.alarms.run(ctx) })
+	if b.api != nil {
+		api, l := b.api, b.apiListener
+		b.running.Go(func() { b.serveManagement(ctx, api, l) })
+		b.log.Info("HTTP API on http://" + b.apiListener.Addr().String())
+	}
 	// Both lines are RabbitMQ's: tools that start a broker wait for the second.
 	b.log.Info("started TCP listener on " + b.listener.Addr().String())
 	b.log.Info("Server startup complete; 0 plugins started.", zap.Int64("ms", time.Since(began).Milliseconds()))
@@ -95,7 +106,12 @@ func (b *Broker) Stop(ctx context.Context) error {
 	}
 	b.log.Info("stopping")
 	b.stopping.Store(true)
-	err := b.server.Shutdown(ctx)
+	var err error
+	if b.api != nil {
+		err = b.api.Shutdown(ctx)
+		b.api = nil
+	}
+	err = errors.Join(err, b.server.Shutdown(ctx))
 	b.cancel()
 	b.running.Wait()
 	b.server = nil
@@ -131,13 +147,8 @@ func (b *Broker) logSettings() {
 		zap.String("durability", string(b.cfg.Durability)),
 		zap.String("profile", string(b.cfg.Profile)),
 		zap.Int64("memory-limit", b.cfg.MemoryLimit))
-	for _, later := range []struct{ flag, address string }{
-		{"management-listen", b.cfg.ManagementListen},
-		{"prometheus-listen", b.cfg.PrometheusListen},
-	} {
-		if later.address != "" {
-			b.log.Warn("this version does not serve it yet", zap.String(later.flag, later.address))
-		}
+	if b.cfg.PrometheusListen != "" {
+		b.log.Warn("this version does not serve metrics yet", zap.String("prometheus-listen", b.cfg.PrometheusListen))
 	}
 }
 

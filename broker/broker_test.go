@@ -32,7 +32,7 @@ func stop(t *testing.T, b *Broker) {
 func TestStartLog(t *testing.T) {
 	core, logged := observer.New(zapcore.InfoLevel)
 	cfg := testConfig(t)
-	cfg.ManagementListen = "127.0.0.1:15672"
+	cfg.ManagementListen = "127.0.0.1:0"
 	b := New(cfg, zap.New(core))
 	addr, err := b.Start()
 	if err != nil {
@@ -44,7 +44,7 @@ func TestStartLog(t *testing.T) {
 		lines = append(lines, e.Message)
 	}
 	all := strings.Join(lines, "\n")
-	for _, want := range []string{"starting Leveret", "this version does not serve it yet", "started TCP listener on " + addr.String(), "Server startup complete; 0 plugins started.", "stopped"} {
+	for _, want := range []string{"starting Leveret", "HTTP API on http://127.0.0.1:", "started TCP listener on " + addr.String(), "Server startup complete; 0 plugins started.", "stopped"} {
 		_, rest, found := strings.Cut(all, want)
 		if !found {
 			t.Errorf("the log lacks %q, or it comes too early:\n%s", want, strings.Join(lines, "\n"))

@@ -75,7 +75,7 @@ func (b *Broker) build() error {
 		server: b.server, store: b.store, vhosts: b.vhosts, budget: vhosts.Memory,
 		limit: b.cfg.MemoryLimit, inUse: memoryInUse, log: b.log,
 	}
-	return nil
+	return b.buildManagement(authority)
 }
 
 // factories are the queue types by the name that x-queue-type has.

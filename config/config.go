@@ -10,7 +10,8 @@ type Config struct {
 	// free one.
 	Listen string
 	// ManagementListen and PrometheusListen are the addresses of the HTTP API
-	// and of the metrics, host:port; "" is off.
+	// and of the metrics, host:port; "" is off. Load sets the former to
+	// DefaultManagementListen.
 	ManagementListen string
 	PrometheusListen string
 
@@ -91,6 +92,11 @@ const (
 	Console LogFormat = "console"
 	JSON    LogFormat = "json"
 )
+
+// DefaultManagementListen is where the program serves the HTTP API unless told
+// otherwise. It does without if the address is taken, by a second broker on the
+// machine for instance.
+const DefaultManagementListen = "127.0.0.1:15672"
 
 // Default returns the configuration of a broker that nobody told anything.
 // DataDir is left empty: DefaultDataDir finds it, and can fail.

@@ -14,6 +14,7 @@ import (
 // the flag or variable that is wrong and says what it should be.
 func Load(flags map[string]string, env func(string) (string, bool)) (Config, error) {
 	c := Default()
+	c.ManagementListen = DefaultManagementListen
 	for _, s := range Settings() {
 		if text, given := flags[s.Name]; given {
 			if err := s.set(&c, text); err != nil {

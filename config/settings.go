@@ -56,10 +56,10 @@ func Settings() []Setting {
 			set: func(c *Config, s string) error { return setText(&c.DefaultUser, s) }},
 		{Name: "default-pass", Default: "guest", Usage: "`password` of that administrator",
 			set: func(c *Config, s string) error { return setText(&c.DefaultPass, s) }},
-		{Name: "management-listen", Default: "off", Usage: "`address` of the HTTP API (not served yet)",
-			set: func(c *Config, s string) error { return setAddress(&c.ManagementListen, s) }},
+		{Name: "management-listen", Default: DefaultManagementListen, Usage: "`address` of the HTTP API, or off",
+			set: func(c *Config, s string) error { return setAddressOrOff(&c.ManagementListen, s) }},
 		{Name: "prometheus-listen", Default: "off", Usage: "`address` of the Prometheus metrics (not served yet)",
-			set: func(c *Config, s string) error { return setAddress(&c.PrometheusListen, s) }},
+			set: func(c *Config, s string) error { return setAddressOrOff(&c.PrometheusListen, s) }},
 		{Name: "log-level", Default: "info", Usage: "least important `level` to log: debug, info, warn or error",
 			set: func(c *Config, s string) error { return setWord(&c.LogLevel, s, Debug, Info, Warn, Error) }},
 		{Name: "log-format", Default: "console", Usage: "`format` of the log: console or json",
@@ -79,6 +79,15 @@ func setAddress(to *string, text string) error {
 	}
 	*to = text
 	return nil
+}
+
+// setAddressOrOff takes host:port, or the word off.
+func setAddressOrOff(to *string, text string) error {
+	if text == "off" {
+		*to = ""
+		return nil
+	}
+	return setAddress(to, text)
 }
 
 func setText(to *string, text string) error {
