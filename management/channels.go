@@ -23,18 +23,14 @@ func connectionChannels(r *request) (reply, error) {
 }
 
 func (r *request) channelList(keep func(*Channel) bool) (reply, error) {
-	d, err := r.details()
-	if err != nil {
-		return reply{}, err
-	}
 	peers := r.s.peers()
 	var all []row
 	for _, c := range r.visibleChannels() {
 		if keep(&c) {
-			all = append(all, row{c.VHost, channelName(c.Connection, c.Number), func() object { return r.channelObject(&c, peers, d) }})
+			all = append(all, row{c.VHost, channelName(c.Connection, c.Number), func(r *request, d details) object { return r.channelObject(&c, peers, d) }})
 		}
 	}
-	return rows(all)
+	return r.rows(all)
 }
 
 // peers are the open connections by name.

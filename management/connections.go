@@ -13,15 +13,11 @@ func (r *request) visibleConnections() []Connection {
 }
 
 func connections(r *request) (reply, error) {
-	d, err := r.details()
-	if err != nil {
-		return reply{}, err
-	}
 	var all []row
 	for _, c := range r.visibleConnections() {
-		all = append(all, row{c.VHost, c.Name, func() object { return r.connectionObject(&c, d) }})
+		all = append(all, row{c.VHost, c.Name, func(r *request, d details) object { return r.connectionObject(&c, d) }})
 	}
-	return rows(all)
+	return r.rows(all)
 }
 
 // connection finds the one that the path names. Who may not see it gets 401.

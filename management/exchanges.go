@@ -7,20 +7,16 @@ import (
 
 // exchanges handles GET /exchanges and /exchanges/V.
 func exchanges(r *request) (reply, error) {
-	d, err := r.details()
-	if err != nil {
-		return reply{}, err
-	}
 	var all []row
 	for _, v := range r.vhosts() {
 		for info := range v.Exchanges() {
 			if hidden(v, &info) {
 				continue
 			}
-			all = append(all, row{v.Name(), info.X.Name, func() object { return r.exchangeObject(v, &info, d) }})
+			all = append(all, row{v.Name(), info.X.Name, func(r *request, d details) object { return r.exchangeObject(v, &info, d) }})
 		}
 	}
-	return rows(all)
+	return r.rows(all)
 }
 
 // hidden exchanges are the broker's own affair: RabbitMQ 4.0 has one for its

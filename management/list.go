@@ -15,35 +15,47 @@ import (
 // A list is an answer with many objects. They are made when it is known which
 // of them are wanted.
 type list struct {
-	rows []row
+	rows    []row // the list's own
+	details details
 	// unpaged lists ignore page and filter (RabbitMQ 4.0).
 	unpaged bool
 }
 
 // A row is one object of a list, in the list's default order. Name is what the
-// filter looks at.
+// filter looks at. Rows may be kept and shown to several requests.
 type row struct {
 	vhost, name string
-	object      func() object
+	object      func(r *request, d details) object
 }
 
-// rows answers with a list that can be paged.
-func rows(all []row) (reply, error) { return reply{list: &list{rows: all}}, nil }
+// rows answers with a list that can be paged. The rows are the answer's.
+func (r *request) rows(all []row) (reply, error) {
+	d, err := r.details()
+	return reply{list: &list{rows: all, details: d}}, err
+}
 
 // plain answers with a list that is never paged.
 func plain(all []object) (reply, error) {
 	l := &list{unpaged: true, rows: make([]row, len(all))}
 	for i, o := range all {
-		l.rows[i] = row{object: func() object { return o }}
+		l.rows[i] = row{object: func(*request, details) object { return o }}
 	}
 	return reply{list: l}, nil
 }
+
+// heavyFrom is the length from which a list waits for its turn, so that many
+// requests for long ones take one processor of four at most.
+const heavyFrom = 1000
 
 // page makes the body: what the query asks for.
 func (l *list) page(r *request) (any, error) {
 	p, err := r.paging()
 	if err != nil {
 		return nil, err
+	}
+	if len(l.rows) >= heavyFrom {
+		r.s.heavy <- struct{}{}
+		defer func() { <-r.s.heavy }()
 	}
 	if l.unpaged || p == nil {
 		l.sort(r)
@@ -76,7 +88,7 @@ func (l *list) objects(r *request, wanted []row) []object {
 	columns := r.columns()
 	items := make([]object, len(wanted))
 	for i, w := range wanted {
-		items[i] = columns.only(w.object())
+		items[i] = columns.only(w.object(r, l.details))
 	}
 	return items
 }
@@ -99,8 +111,8 @@ func (l *list) sort(r *request) {
 	for i, w := range l.rows {
 		all[i] = keyed{w, w.sortKey(key)}
 		if key != "name" && key != "vhost" || w.name == "" {
-			o := w.object()
-			all[i].object = func() object { return o }
+			o := w.object(r, l.details)
+			all[i].object = func(*request, details) object { return o }
 			all[i].key, _ = o.get(key)
 		}
 	}

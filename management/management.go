@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"sync"
 	"time"
 
@@ -173,6 +174,9 @@ type Server struct {
 	stop    context.CancelFunc // ends the sampler
 	sampler *sampler
 	logins  logins
+	queues  queueLists
+	gzips   sync.Pool     // of *gzip.Writer
+	heavy   chan struct{} // held while a long list is made
 	running sync.WaitGroup
 
 	mu        sync.Mutex // guards the fields below; held for one access
@@ -189,6 +193,7 @@ type listener struct {
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), started: time.Now()}
 	s.log = s.cfg.Log
+	s.heavy = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/4))
 	s.router = newRouter(s.cfg.PathPrefix, routes())
 	s.http = http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	s.sampler = newSampler(&s.cfg)

@@ -2,6 +2,7 @@ package management
 
 import (
 	"compress/gzip"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -58,6 +59,20 @@ func (r *request) answer(a reply) error {
 	return nil
 }
 
+// writeGzip compresses with a writer that was used before, if there is one: a
+// new one allocates 800 KB.
+func (s *Server) writeGzip(w io.Writer, b []byte) {
+	z, used := s.gzips.Get().(*gzip.Writer)
+	if used {
+		z.Reset(w)
+	} else {
+		z, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
+	}
+	z.Write(b) // the client has gone if this fails
+	z.Close()
+	s.gzips.Put(z)
+}
+
 // gzipFrom is the size from which an answer is worth compressing, in bytes.
 const gzipFrom = 1 << 10
 
@@ -72,9 +87,7 @@ func (r *request) write(status int, body any) {
 	if len(b) >= gzipFrom && strings.Contains(r.http.Header.Get("Accept-Encoding"), "gzip") && r.http.Method != http.MethodHead {
 		h.Set("Content-Encoding", "gzip")
 		r.w.WriteHeader(status)
-		z, _ := gzip.NewWriterLevel(r.w, gzip.BestSpeed) // the level is valid
-		z.Write(b)                                       // the client has gone if this fails
-		z.Close()
+		r.s.writeGzip(r.w, b)
 		return
 	}
 	h.Set("Content-Length", strconv.Itoa(len(b)))

@@ -73,7 +73,7 @@ const maxShare = 50
 func (s *sampler) totals() *totals {
 	s.recentMu.Lock()
 	defer s.recentMu.Unlock()
-	if t := s.recent; t != nil && time.Since(t.at) < maxShare*t.took {
+	if t := s.recent; t != nil && time.Since(t.at) < min(maxShare*t.took, maxStale) {
 		return t
 	}
 	t := collect(s.cfg, nil)

@@ -17,7 +17,7 @@ func accountObject(a auth.Account) object {
 }
 
 func users(r *request) (reply, error) {
-	return rows(r.accounts(func(auth.Account) bool { return true }))
+	return r.rows(r.accounts(func(auth.Account) bool { return true }))
 }
 
 func usersWithoutPermissions(r *request) (reply, error) {
@@ -25,14 +25,14 @@ func usersWithoutPermissions(r *request) (reply, error) {
 	for p := range r.s.cfg.Auth.Permissions("", "") {
 		granted[p.User] = true
 	}
-	return rows(r.accounts(func(a auth.Account) bool { return !granted[a.Name] }))
+	return r.rows(r.accounts(func(a auth.Account) bool { return !granted[a.Name] }))
 }
 
 func (r *request) accounts(keep func(auth.Account) bool) []row {
 	var all []row
 	for a := range r.s.cfg.Auth.Users() {
 		if keep(a) {
-			all = append(all, row{name: a.Name, object: func() object { return accountObject(a) }})
+			all = append(all, row{name: a.Name, object: func(*request, details) object { return accountObject(a) }})
 		}
 	}
 	return all
@@ -138,7 +138,15 @@ func deleteUsers(r *request) (reply, error) {
 
 // userQueues lists the queues that a user has declared.
 func userQueues(r *request) (reply, error) {
-	return r.queueList(func(q *queueRow) bool { return q.info.User == r.arg("user") })
+	var all []row
+	for _, v := range r.vhosts() {
+		for info := range v.Queues() {
+			if info.User == r.arg("user") {
+				all = append(all, newQueueRow(v, info))
+			}
+		}
+	}
+	return r.rows(all)
 }
 
 // userLimits handles GET /user-limits and /user-limits/U. Who is no

@@ -8,18 +8,14 @@ import (
 )
 
 func vhosts(r *request) (reply, error) {
-	d, err := r.details()
-	if err != nil {
-		return reply{}, err
-	}
 	var all []row
 	for _, name := range r.s.cfg.VHosts.Names() {
 		v, exists := r.s.cfg.VHosts.Get(name)
 		if exists && (r.monitors() || r.sees(name)) {
-			all = append(all, row{name: name, object: func() object { return r.vhostObject(v, d) }})
+			all = append(all, row{name: name, object: func(r *request, d details) object { return r.vhostObject(v, d) }})
 		}
 	}
-	return rows(all)
+	return r.rows(all)
 }
 
 func oneVHost(r *request) (reply, error) {
