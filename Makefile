@@ -46,7 +46,7 @@ interop: build
 	@echo '== C: rabbitmq-c'
 	@scripts/with-broker interop_test/ctools/test.sh
 	@echo '== Go: the tests of amqp091-go itself'
-	@scripts/with-broker scripts/amqp091-go
+	@LEVERET_PRODUCT_NAME=RabbitMQ scripts/with-broker scripts/amqp091-go # it tests less with others
 
 crash: ## kill the broker again and again and look for what was confirmed
 	go test -count=$(ROUNDS) -run 'Kill|Restart|StaysDeleted' ./interop_test

@@ -66,7 +66,7 @@ func (b *Broker) build() error {
 		VHosts:  b.vhosts,
 		Auth:    authority,
 		Store:   spillingStore{Store: b.store, spill: b.spill},
-		Product: "Leveret",
+		Product: b.cfg.ProductName,
 		Version: compatibleVersion,
 		Node:    nodeName(),
 	})

@@ -46,6 +46,10 @@ type Config struct {
 	DefaultUser string
 	DefaultPass string
 
+	// ProductName is what clients are told they are connected to. Some do more
+	// for one that calls itself RabbitMQ.
+	ProductName string
+
 	// LogLevel is the least important level that is logged.
 	LogLevel LogLevel
 	// LogFormat is how a line of the log looks.
@@ -110,6 +114,7 @@ func Default() Config {
 		GCHeadroom:  48 << 20,
 		DefaultUser: "guest",
 		DefaultPass: "guest",
+		ProductName: "Leveret",
 		LogLevel:    Info,
 		LogFormat:   Console,
 	}

@@ -56,6 +56,8 @@ func Settings() []Setting {
 			set: func(c *Config, s string) error { return setText(&c.DefaultUser, s) }},
 		{Name: "default-pass", Default: "guest", Usage: "`password` of that administrator",
 			set: func(c *Config, s string) error { return setText(&c.DefaultPass, s) }},
+		{Name: "product-name", Default: "Leveret", Usage: "`name` that clients are told; some look for RabbitMQ",
+			set: func(c *Config, s string) error { return setText(&c.ProductName, s) }},
 		{Name: "management-listen", Default: DefaultManagementListen, Usage: "`address` of the HTTP API, or off",
 			set: func(c *Config, s string) error { return setAddressOrOff(&c.ManagementListen, s) }},
 		{Name: "prometheus-listen", Default: "off", Usage: "`address` of the Prometheus metrics (not served yet)",
