@@ -47,10 +47,11 @@ func BenchmarkRequests(b *testing.B) {
 			}
 		})
 	}
+	sampler := newSampler(&s.cfg)
 	b.Run("sample", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			s.sampler.sample()
+			sampler.sample()
 		}
 	})
 }

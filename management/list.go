@@ -15,7 +15,7 @@ import (
 // A list is an answer with many objects. They are made when it is known which
 // of them are wanted.
 type list struct {
-	rows    []row // the list's own
+	rows    []row // shared: not to be changed
 	details details
 	// unpaged lists ignore page and filter (RabbitMQ 4.0).
 	unpaged bool
@@ -28,7 +28,7 @@ type row struct {
 	object      func(r *request, d details) object
 }
 
-// rows answers with a list that can be paged. The rows are the answer's.
+// rows answers with a list that can be paged.
 func (r *request) rows(all []row) (reply, error) {
 	d, err := r.details()
 	return reply{list: &list{rows: all, details: d}}, err
@@ -63,7 +63,7 @@ func (l *list) page(r *request) (any, error) {
 	}
 	total := len(l.rows)
 	if p.match != nil {
-		l.rows = slices.DeleteFunc(l.rows, func(w row) bool { return !p.match(w.name) })
+		l.rows = matching(l.rows, p.match)
 	}
 	filtered := len(l.rows)
 	from := (p.page - 1) * p.size
@@ -84,6 +84,16 @@ func (l *list) page(r *request) (any, error) {
 	}, nil
 }
 
+func matching(all []row, match func(name string) bool) []row {
+	var kept []row
+	for _, w := range all {
+		if match(w.name) {
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}
+
 func (l *list) objects(r *request, wanted []row) []object {
 	columns := r.columns()
 	items := make([]object, len(wanted))
@@ -97,10 +107,12 @@ func (l *list) objects(r *request, wanted []row) []object {
 func (l *list) sort(r *request) {
 	key := r.query.Get("sort")
 	reverse := r.flag("sort_reverse")
+	if key == "" && !reverse {
+		return
+	}
+	l.rows = slices.Clone(l.rows)
 	if key == "" {
-		if reverse {
-			slices.Reverse(l.rows)
-		}
+		slices.Reverse(l.rows)
 		return
 	}
 	type keyed struct {

@@ -11,8 +11,12 @@ import (
 
 // queues handles GET /queues, /queues/detailed and /queues/V.
 func queues(r *request) (reply, error) {
+	vhosts := r.vhosts()
+	if len(vhosts) == 1 {
+		return r.rows(r.s.queues.of(vhosts[0]))
+	}
 	var all []row
-	for _, v := range r.vhosts() {
+	for _, v := range vhosts {
 		all = append(all, r.s.queues.of(v)...)
 	}
 	return r.rows(all)

@@ -19,7 +19,8 @@ const maxHistories = 1000
 // A sampler remembers figures, for rates and histories. One goroutine samples;
 // requests read what it found. Nothing is touched between two samples.
 type sampler struct {
-	cfg *Config // immutable
+	cfg   *Config // immutable
+	batch batch   // owned by whoever samples: New, then run
 
 	mu        sync.RWMutex // guards the fields below; held for one sampling or one look
 	round     uint64       // counts samplings
@@ -98,13 +99,9 @@ func (s *sampler) adjustLocked(t *totals) {
 
 // sample takes one sample of everything.
 func (s *sampler) sample() {
-	type sampled struct {
-		part part
-		c    counters
-	}
-	var all []sampled
-	t := collect(s.cfg, func(p part, c *counters) { all = append(all, sampled{p, *c}) })
-	node := nodeCounters(s.cfg)
+	b := &s.batch
+	b.reset()
+	t := collect(s.cfg, b.add)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	elapsed := sampleInterval
@@ -113,18 +110,49 @@ func (s *sampler) sample() {
 	}
 	s.at = t.at
 	s.round++
-	for i := range all {
-		s.noteLocked(all[i].part, &all[i].c, elapsed)
-	}
+	s.noteAllLocked(b, elapsed)
 	s.forgetLocked()
 	s.adjustLocked(t)
+	b.reset()
+	b.addTotals(t)
+	node := nodeCounters(s.cfg)
+	b.add(part{kind: theNode}, &node)
+	s.noteAllLocked(b, elapsed)
+}
+
+// A batch is what one sampling has found: objects, and the figures of each by
+// its kind's metrics, all in one row.
+type batch struct {
+	parts []part
+	cells []int64
+}
+
+func (b *batch) reset() { b.parts, b.cells = b.parts[:0], b.cells[:0] }
+
+func (b *batch) add(p part, c *counters) {
+	b.parts = append(b.parts, p)
+	for _, m := range p.kind.metrics() {
+		b.cells = append(b.cells, c[m])
+	}
+}
+
+func (b *batch) addTotals(t *totals) {
 	var sum figures
 	for vhost, f := range t.vhosts {
-		s.noteLocked(part{aVHost, vhost, ""}, &f.counters, elapsed)
+		b.add(part{aVHost, vhost, ""}, &f.counters)
 		sum.plus(f)
 	}
-	s.noteLocked(part{kind: theOverview}, &sum.counters, elapsed)
-	s.noteLocked(part{kind: theNode}, &node, elapsed)
+	b.add(part{kind: theOverview}, &sum.counters)
+}
+
+// noteAllLocked takes a sample of each object. s.mu must be held.
+func (s *sampler) noteAllLocked(b *batch, elapsed time.Duration) {
+	cells := b.cells
+	for _, p := range b.parts {
+		n := len(p.kind.metrics())
+		s.noteLocked(p, cells[:n], elapsed)
+		cells = cells[n:]
+	}
 }
 
 // nodeCounters are the figures of the process.
@@ -137,15 +165,15 @@ func nodeCounters(cfg *Config) counters {
 }
 
 // noteLocked takes a sample of one object. s.mu must be held.
-func (s *sampler) noteLocked(p part, c *counters, elapsed time.Duration) {
+func (s *sampler) noteLocked(p part, figures []int64, elapsed time.Duration) {
 	e := s.series[p]
 	if e == nil {
-		e = newSeries(p.kind, c)
+		e = newSeries(p.kind, figures)
 		s.series[p] = e
 		s.churnLocked(p, mConnectionCreated, mChannelCreated, mQueueCreated)
 	}
 	e.round = s.round
-	changed := e.note(p.kind.metrics(), c, elapsed)
+	changed := e.note(p.kind.metrics(), figures, elapsed)
 	if e.past == nil && (changed || p.kind.unbounded()) && s.mayRememberLocked(p.kind) {
 		e.past = newHistory(p.kind)
 	}
@@ -169,30 +197,27 @@ func (s *sampler) mayRememberLocked(k kind) bool {
 }
 
 // newSeries begins with an object that has just come: its counters were 0.
-func newSeries(k kind, c *counters) *series {
+func newSeries(k kind, figures []int64) *series {
 	metrics := k.metrics()
 	e := &series{last: make([]int64, len(metrics))}
 	for i, m := range metrics {
 		if m.level() {
-			e.last[i] = c[m]
+			e.last[i] = figures[i]
 		}
 	}
 	return e
 }
 
 // note takes the figures and finds the rates.
-func (e *series) note(metrics []metric, c *counters, elapsed time.Duration) (changed bool) {
-	for i, m := range metrics {
-		changed = changed || e.last[i] != c[m]
-	}
-	if !changed {
+func (e *series) note(metrics []metric, figures []int64, elapsed time.Duration) (changed bool) {
+	if slices.Equal(e.last, figures) {
 		e.rates = nil
 		return false
 	}
 	rates := make([]rate, len(metrics))
 	for i, m := range metrics {
-		d := c[m] - e.last[i]
-		e.last[i] = c[m]
+		d := figures[i] - e.last[i]
+		e.last[i] = figures[i]
 		if d > 0 || m.level() { // a counter falls when its object was made again, or at a reset
 			rates[i] = rate(float64(d) / elapsed.Seconds())
 		}
