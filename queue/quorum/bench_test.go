@@ -51,7 +51,7 @@ func newQueue(t testing.TB) *Queue {
 func makeBatch(n int) []queue.Entry {
 	batch := make([]queue.Entry, n)
 	for i := range batch {
-		m := message.New(16, 16)
+		m := message.New(2, 16) // no properties
 		m.Time = time.Now().UnixMilli()
 		batch[i].Msg = m
 	}

@@ -51,7 +51,7 @@ func (q *Queue) Resume(s *queue.Subscription) {
 // expired on the way are buried.
 func (q *Queue) Take(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery {
 	from := len(dst)
-	q.fx.handed = dst
+	q.fx.handed, q.fx.sub = dst, s
 	for n > 0 && q.m.ready > 0 {
 		q.cmd = command{op: opCheckout, time: q.timeLocked(), count: n, fresh: q.fresh}
 		q.doLocked()
@@ -61,9 +61,6 @@ func (q *Queue) Take(dst []queue.Delivery, s *queue.Subscription, n int) []queue
 		}
 	}
 	dst, q.fx.handed = q.fx.handed, nil
-	for i := from; i < len(dst); i++ {
-		dst[i].Sub = s
-	}
 	if q.fx.redone {
 		q.fx.redone = false
 		q.recountLocked(dst[from:])
@@ -82,6 +79,7 @@ func (q *Queue) timeLocked() int64 {
 // recountLocked puts into deliveries that are not the first of their message how
 // often that was handed out, and sees to it that the log knows.
 func (q *Queue) recountLocked(ds []queue.Delivery) {
+	q.again = true
 	for i := range ds {
 		if d := &ds[i]; d.Count > 0 {
 			d.Msg = counted(d.Msg, d.Count)
@@ -110,9 +108,11 @@ func counted(m *message.Message, count uint32) *message.Message {
 // Taken is for package dispatch: the consumer has these.
 func (q *Queue) Taken(s *queue.Subscription, ds []queue.Delivery) {
 	q.handed = true
-	for i := range ds {
-		if ds[i].Redelivered {
-			q.count.redelivered++
+	if q.again {
+		for i := range ds {
+			if ds[i].Redelivered {
+				q.count.redelivered++
+			}
 		}
 	}
 	if !s.NoAck {

@@ -25,15 +25,15 @@ type away struct {
 	earliest int64 // no expiry of any of them is before; 0 if none expires
 }
 
-// push adds the youngest; size is what it weighs, in bytes.
-func (l *lane) push(id queue.ID, size int64) {
-	l.n++
+// push adds the youngest; size is what they weigh, in bytes.
+func (l *lane) push(r run, size int64) {
+	l.n += r.len()
 	if l.tail.n == 0 && l.away.count == 0 {
-		l.head.push(id)
+		l.head.add(r)
 		l.headSize += size
 		return
 	}
-	l.tail.push(id)
+	l.tail.add(r)
 	l.tailSize += size
 }
 
@@ -78,6 +78,8 @@ func (l *lane) each(f func(id queue.ID)) {
 // A run is ids that follow one another.
 type run struct{ from, to queue.ID }
 
+func (r run) len() int { return int(r.to - r.from + 1) }
+
 // runs are rising ids: a line, first in, first out.
 type runs struct {
 	list  []run
@@ -85,26 +87,31 @@ type runs struct {
 	n     int // ids
 }
 
-func (r *runs) push(id queue.ID) {
-	r.n++
-	if k := len(r.list); k > r.first && r.list[k-1].to+1 == id {
-		r.list[k-1].to = id
+func (r *runs) push(id queue.ID) { r.add(run{id, id}) }
+
+func (r *runs) add(u run) {
+	r.n += u.len()
+	if k := len(r.list); k > r.first && r.list[k-1].to+1 == u.from {
+		r.list[k-1].to = u.to
 		return
 	}
 	if r.first > 0 && r.first*2 >= len(r.list) {
 		r.list = r.list[:copy(r.list, r.list[r.first:])]
 		r.first = 0
 	}
-	r.list = append(r.list, run{id, id})
+	r.list = append(r.list, u)
 }
 
 // front is the lowest id; there must be one.
 func (r *runs) front() queue.ID { return r.list[r.first].from }
 
-func (r *runs) pop() {
+func (r *runs) pop() { r.drop(1) }
+
+// drop takes the n lowest ids off; they must be in one run.
+func (r *runs) drop(n int) {
 	f := &r.list[r.first]
-	r.n--
-	if f.from++; f.from <= f.to {
+	r.n -= n
+	if f.from += queue.ID(n); f.from <= f.to {
 		return
 	}
 	r.first++

@@ -115,10 +115,11 @@ func (r reason) name() queue.Reason {
 // effects are what a command causes outside of the machine. The caller brings
 // the slices; a command only appends.
 type effects struct {
-	handed []queue.Delivery // of opCheckout; Sub is not set
-	dead   []corpse         // to be dead-lettered
-	gone   []uint64         // to be settled in the log
-	redone bool             // some of handed were handed out before
+	sub    *queue.Subscription // for what is handed out; set by the caller
+	handed []queue.Delivery    // of opCheckout
+	dead   []corpse            // to be dead-lettered
+	gone   []uint64            // to be settled in the log
+	redone bool                // some of handed were handed out before
 }
 
 // A corpse is a message that died.
@@ -201,24 +202,27 @@ func laneOf(m *message.Message) int {
 }
 
 func (m *machine) enqueue(c *command) {
-	bytes, size := int64(0), int64(0)
-	for i, msg := range c.messages {
-		id := c.first + queue.ID(i)
-		s := m.table.add(id)
-		s.msg = msg
-		if m.rules.ttl >= 0 || msg.TTL >= 0 {
-			s.expires = expiry(msg, m.rules.ttl)
+	bytes := int64(0)
+	for i := 0; i < len(c.messages); {
+		number := laneOf(c.messages[i])
+		first, size := c.first+queue.ID(i), int64(0)
+		for ; i < len(c.messages) && laneOf(c.messages[i]) == number; i++ {
+			msg := c.messages[i]
+			s := m.table.add(c.first + queue.ID(i))
+			s.msg = msg
+			if m.rules.ttl >= 0 || msg.TTL >= 0 {
+				s.expires = expiry(msg, m.rules.ttl)
+			}
+			bytes += int64(len(msg.Body))
+			size += int64(msg.Size())
 		}
-		weight := int64(msg.Size())
-		m.lanes[laneOf(msg)].push(id, weight)
-		bytes += int64(len(msg.Body))
-		size += weight
+		m.lanes[number].push(run{first, c.first + queue.ID(i) - 1}, size)
+		m.memory += size
 	}
 	c.count = len(c.messages)
 	m.last = c.first + queue.ID(len(c.messages)) - 1
 	m.ready += len(c.messages)
 	m.readyBytes += bytes
-	m.memory += size
 }
 
 // expiry is when a message expires in a queue with this TTL, in Unix
@@ -291,23 +295,77 @@ func (s *slot) overdue(id queue.ID, c *command) bool {
 // expired.
 func (m *machine) checkout(c *command, fx *effects) {
 	n := 0
-	for ; n < c.count; n++ {
+	for n < c.count {
+		if l := m.onlyLane(); l != nil {
+			k := m.checkoutRun(c, l, c.count-n, fx)
+			if n += k; k == 0 {
+				break
+			}
+			continue
+		}
 		id, s, where := m.head()
 		if s == nil || s.expires != 0 && s.overdue(id, c) {
 			break
 		}
 		m.pop(id, s, where)
-		s.fate, s.consumer = out, c.consumer
+		m.hand(id, s, c.consumer, fx)
 		m.outBytes += int64(len(s.msg.Body))
-		fx.handed = append(fx.handed, queue.Delivery{Msg: s.msg, ID: id, Expires: s.expires, Count: s.count,
-			Redelivered: s.count > 0, Stored: true})
-		fx.redone = fx.redone || s.count > 0
+		n++
 	}
 	m.out += n
 	c.count = n
 }
 
-// outOf is the slot of a message that is out, or nil.
+// hand makes the delivery of a message.
+func (m *machine) hand(id queue.ID, s *slot, consumer uint32, fx *effects) {
+	s.fate, s.consumer = out, consumer
+	fx.handed = append(fx.handed, queue.Delivery{Msg: s.msg, ID: id, Sub: fx.sub, Expires: s.expires, Count: s.count,
+		Redelivered: s.count > 0, Stored: true})
+	fx.redone = fx.redone || s.count > 0
+}
+
+// onlyLane is the lane that all ready messages are in, or nil if there are
+// several places, or the next message is away.
+func (m *machine) onlyLane() *lane {
+	l := &m.lanes[normal]
+	if l.n == 0 {
+		l = &m.lanes[urgent]
+	}
+	if l.n == 0 || l.n != m.ready || l.front() == 0 {
+		return nil
+	}
+	return l
+}
+
+// checkoutRun is checkout of up to limit messages of the only lane, as far as
+// their ids follow one another: with the sums made once for all of them.
+func (m *machine) checkoutRun(c *command, l *lane, limit int, fx *effects) int {
+	r := l.head.list[l.head.first]
+	limit = int(min(uint64(limit), uint64(r.to-r.from)+1))
+	bytes, size := int64(0), int64(0)
+	n := 0
+	for ; n < limit; n++ {
+		id := r.from + queue.ID(n)
+		s := m.table.get(id)
+		if s.expires != 0 && s.overdue(id, c) {
+			break
+		}
+		m.hand(id, s, c.consumer, fx)
+		bytes += int64(len(s.msg.Body))
+		size += int64(s.msg.Size())
+	}
+	l.head.drop(n)
+	l.headSize -= size
+	l.n -= n
+	m.turn = uint8((int(m.turn) + n) % (share + 1))
+	m.ready -= n
+	m.readyBytes -= bytes
+	m.memory -= size
+	m.outBytes += bytes
+	return n
+}
+
+// outOf is the slot of a message that is out, which ends now, or nil.
 func (m *machine) outOf(id queue.ID) *slot {
 	s := m.table.get(id)
 	if s == nil || s.fate != out {
@@ -320,8 +378,8 @@ func (m *machine) outOf(id queue.ID) *slot {
 
 func (m *machine) settle(c *command, fx *effects) {
 	for _, id := range c.ids {
-		if m.outOf(id) != nil {
-			m.table.remove(id)
+		if s := m.outOf(id); s != nil {
+			m.table.free(id, s)
 			fx.gone = append(fx.gone, uint64(id))
 		}
 	}

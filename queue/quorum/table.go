@@ -13,8 +13,13 @@ import (
 type table struct {
 	pages map[uint64]*page
 	last  *page // the one used last
-	spare *page // an empty one, for the next turn
+	young *page // the one with the highest number: it stays when it is empty
+	spare *page // empty ones, for later
+	kept  int   // how many those are
 }
+
+// keptPages is how many empty pages a table keeps: 4 KiB each.
+const keptPages = 4
 
 // pageBits says how many slots a page has: 128.
 const pageBits = 7
@@ -22,6 +27,7 @@ const pageBits = 7
 type page struct {
 	number uint64
 	used   int
+	next   *page // in the list of free ones
 	slots  [1 << pageBits]slot
 }
 
@@ -63,11 +69,19 @@ func (t *table) add(id queue.ID) *slot {
 
 func (t *table) grow(number uint64) *page {
 	p := t.spare
-	t.spare = nil
 	if p == nil {
 		p = &page{}
+	} else {
+		t.spare, p.next = p.next, nil
+		t.kept--
 	}
 	p.number = number
+	if old := t.young; old == nil || number > old.number {
+		t.young = p
+		if old != nil && old.used == 0 {
+			t.discard(old)
+		}
+	}
 	if t.pages == nil {
 		t.pages = make(map[uint64]*page)
 	}
@@ -77,15 +91,28 @@ func (t *table) grow(number uint64) *page {
 }
 
 // remove frees the slot of a message, which must be there.
-func (t *table) remove(id queue.ID) {
+func (t *table) remove(id queue.ID) { t.free(id, t.get(id)) }
+
+// free frees the slot of a message that was looked up just now.
+func (t *table) free(id queue.ID, s *slot) {
+	*s = slot{}
 	p := t.page(id)
-	p.slots[id&(1<<pageBits-1)] = slot{}
 	p.used--
-	if p.used > 0 {
-		return
+	if p.used == 0 && p != t.young {
+		t.discard(p)
 	}
+}
+
+// discard takes an empty page off.
+func (t *table) discard(p *page) {
 	delete(t.pages, p.number)
-	t.last, t.spare = nil, p
+	if t.last == p {
+		t.last = nil
+	}
+	if t.kept < keptPages {
+		t.kept++
+		p.next, t.spare = t.spare, p
+	}
 }
 
 // all are the messages in order of id.

@@ -110,7 +110,7 @@ func (q *Queue) unlock() {
 // finishLocked ends a turn: it tells the log and the memory budget, and says
 // whether there is work to do without the lock.
 func (q *Queue) finishLocked() bool {
-	q.now = 0
+	q.now, q.again = 0, false
 	if q.state == running {
 		q.flushNotesLocked()
 		q.flushGoneLocked()
