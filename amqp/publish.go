@@ -9,9 +9,9 @@ import (
 )
 
 // upfrontBody is the largest body that gets its memory when its header
-// arrives, in bytes; larger ones grow as they come, so that headers alone do
-// not cost memory.
-const upfrontBody = 128 << 10
+// arrives, in bytes. Larger ones get it as they come, at most twice what has
+// come, so that a client cannot take memory by announcing bodies.
+const upfrontBody = 4 << 10
 
 // A publishing is a basic.publish whose content is arriving.
 type publishing struct {
@@ -67,7 +67,6 @@ func (ch *channel) headerFrame(f frames.Frame) error {
 		cur.body = cur.msg.Body[:0]
 	default:
 		cur.msg = message.New(len(props), 0)
-		cur.body = make([]byte, 0, upfrontBody)
 	}
 	copy(cur.msg.Header, props)
 	ch.expect = expectBody
