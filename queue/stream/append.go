@@ -144,7 +144,6 @@ func (q *Queue) beginLocked(m *message.Message, n int) appending {
 	a := appending{keep: q.awaitedLocked(), now: len(q.tailing) > 0}
 	switch {
 	case !a.keep:
-		q.scratch = chunk{}
 		a.c = &q.scratch
 	case a.now && n == 1:
 		s := &single{}
