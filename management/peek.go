@@ -1,0 +1,111 @@
+package management
+
+import (
+	"time"
+
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+const (
+	// defaultPeek is how many messages a peek shows, maxScan how many messages
+	// and maxScanBytes how many bytes of bodies one request looks at.
+	defaultPeek  = 50
+	maxScan      = 10_000
+	maxScanBytes = 64 << 20
+)
+
+// A peeking is what POST …/peek asks for.
+type peeking struct {
+	getting
+	offset int
+	filter *messageFilter
+}
+
+func readPeeking(b body) (peeking, error) {
+	p := peeking{getting: getting{count: defaultPeek, truncate: -1, base64: b["encoding"] == "base64"}}
+	var err error
+	for name, to := range map[string]*int{"count": &p.count, "offset": &p.offset, "truncate": &p.truncate} {
+		n, there, err := b.integer(name)
+		if err != nil {
+			return p, err
+		}
+		if there {
+			*to = int(max(0, min(n, maxScan)))
+		}
+	}
+	p.filter, err = readFilter(b)
+	return p, err
+}
+
+// peek handles POST /queues/V/N/peek, which RabbitMQ does not have: it shows
+// ready messages without changing their order or their flags. For as long as
+// it looks consumers do not get them.
+func peek(r *request) (reply, error) {
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	p, err := readPeeking(b)
+	if err != nil {
+		return reply{}, err
+	}
+	q, err := r.readable(r.arg("queue"))
+	if err != nil {
+		return reply{}, err
+	}
+	o, err := p.look(q)
+	if err != nil {
+		return reply{}, channelError(err)
+	}
+	return ok(o)
+}
+
+// readable finds a queue that the user may read from.
+func (r *request) readable(name string) (queue.Queue, error) {
+	by := r.actor()
+	if err := by.MayQueue(vhost.Read, name); err != nil {
+		return nil, err
+	}
+	q, err := r.vhost.Queue(by, name)
+	if err != nil {
+		return nil, channelError(err)
+	}
+	return q, nil
+}
+
+// look takes messages and gives all of them back as if they had never left.
+func (p *peeking) look(q queue.Queue) (object, error) {
+	var taken []queue.Delivery
+	defer func() { q.Settle(nil, taken, queue.Returned) }()
+	list, matched, left, size := []object{}, 0, 0, 0
+	for len(taken) < maxScan && size < maxScanBytes && len(list) < p.count {
+		d, more, found, err := q.Get(false)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			break
+		}
+		taken, left = append(taken, d), more
+		size += len(d.Msg.Body)
+		if !p.filter.matches(d.Msg) {
+			continue
+		}
+		if matched++; matched > p.offset {
+			list = append(list, p.object(&d, len(taken)-1))
+		}
+	}
+	return object{{"messages", list}, {"scanned", len(taken)}, {"left", left}}, nil
+}
+
+// object is a message with its place in the queue and how long it has been here.
+func (p *peeking) object(d *queue.Delivery, position int) object {
+	o := object{{"position", position}, {"age_ms", d.Msg.Age(time.Now()).Milliseconds()}, {"delivery_count", int64(d.Count)}}
+	for _, m := range p.messageObject(d, 0) {
+		if m.name != "message_count" {
+			o = append(o, m)
+		}
+	}
+	return o
+}

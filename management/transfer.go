@@ -1,0 +1,274 @@
+package management
+
+import (
+	"time"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// A transfer moves or copies messages of a queue elsewhere. A message leaves its
+// queue only after the target has confirmed it.
+type transfer struct {
+	from   queue.Queue
+	filter *messageFilter
+	count  int // at most so many are transferred
+	keep   bool
+	to     func(m *message.Message) (exchange, key string, ok bool)
+	pub    *vhost.Publisher
+	may    func(m *message.Message) error // whether the user may publish it
+
+	held   []queue.Delivery // looked at, and given back in the end
+	size   int              // of the bodies of what was looked at, in bytes
+	left   int              // ready when it began, and not looked at
+	result transferred
+}
+
+// transferred is what became of the messages.
+type transferred struct{ transferred, skipped, unroutable, refused int }
+
+// transferBatch is how many messages share a confirm.
+const transferBatch = 100
+
+// moveMessages handles POST /queues/V/N/move, which RabbitMQ does not have. The
+// body names the target as to: a queue, or an exchange with a routing key that
+// replaces the message's own; in another vhost if it says so.
+func moveMessages(r *request) (reply, error) { return r.transfer(false, (*transfer).readTarget) }
+
+// copyMessages handles POST /queues/V/N/copy; see moveMessages.
+func copyMessages(r *request) (reply, error) { return r.transfer(true, (*transfer).readTarget) }
+
+// redriveMessages handles POST /queues/V/N/redrive: it moves dead letters back
+// to the queue that each has come from last.
+func redriveMessages(r *request) (reply, error) { return r.transfer(false, (*transfer).redrive) }
+
+func (r *request) transfer(keep bool, target func(t *transfer, r *request, b body) error) (reply, error) {
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	t := &transfer{keep: keep, count: maxScan}
+	if n, there, err := b.integer("count"); err != nil {
+		return reply{}, err
+	} else if there {
+		t.count = int(max(0, min(n, maxScan)))
+	}
+	if t.filter, err = readFilter(b); err != nil {
+		return reply{}, err
+	}
+	if t.from, err = r.readable(r.arg("queue")); err != nil {
+		return reply{}, err
+	}
+	if err := target(t, r, b); err != nil {
+		return reply{}, err
+	}
+	if err := t.run(r); err != nil {
+		return reply{}, channelError(err)
+	}
+	return ok(object{{"transferred", t.result.transferred}, {"skipped", t.result.skipped},
+		{"unroutable", t.result.unroutable}, {"refused", t.result.refused}, {"left", t.left}})
+}
+
+// readTarget reads the target of a move or copy.
+func (t *transfer) readTarget(r *request, b body) error {
+	m, isObject := b["to"].(map[string]any)
+	if !isObject {
+		return badRequest("to must be an object with a queue, or an exchange and a routing_key")
+	}
+	to := body(m)
+	v := r.vhost
+	if name, err := to.text("vhost"); err != nil {
+		return err
+	} else if name != "" {
+		other, exists := r.s.cfg.VHosts.Get(name)
+		if !exists || !r.sees(name) {
+			return badRequest("there is no virtual host '%s' for this user", name)
+		}
+		v = other
+	}
+	name, err := to.text("queue")
+	if err != nil {
+		return err
+	}
+	exchange, err := to.text("exchange")
+	if err != nil {
+		return err
+	}
+	key, err := to.text("routing_key")
+	if err != nil {
+		return err
+	}
+	if name == "" && exchange == "" {
+		return badRequest("to must have a queue or an exchange")
+	}
+	t.publishIn(r, v)
+	t.to = func(m *message.Message) (string, string, bool) {
+		switch {
+		case name != "":
+			return "", name, true
+		case to["routing_key"] == nil:
+			return exchange, m.RoutingKey, true
+		}
+		return exchange, key, true
+	}
+	return nil
+}
+
+// redrive makes the target the queue that a dead letter has come from.
+func (t *transfer) redrive(r *request, _ body) error {
+	t.publishIn(r, r.vhost)
+	t.to = func(m *message.Message) (string, string, bool) {
+		name, ok := lastDeath(m)
+		return "", name, ok
+	}
+	return nil
+}
+
+// lastDeath is the queue of the newest event in a message's x-death header.
+func lastDeath(m *message.Message) (queue string, ok bool) {
+	var p frames.Properties
+	if p.Parse(m.Header) != nil {
+		return "", false // it was checked when it came in
+	}
+	t, _ := p.Table() // Parse has checked it
+	v, _ := t.Lookup("x-death")
+	deaths, _ := v.([]any)
+	if len(deaths) == 0 {
+		return "", false
+	}
+	death, _ := deaths[0].(frames.Table)
+	v, _ = death.Lookup("queue")
+	queue, ok = v.(string)
+	return queue, ok
+}
+
+// publishIn makes the publisher for a vhost. The user's permissions there count.
+func (t *transfer) publishIn(r *request, v *vhost.VHost) {
+	by := &actor{r.s.cfg.Auth, r.user.Name, v.Name()}
+	t.pub = v.NewPublisher()
+	t.pub.Source = vhost.TraceSource{Connection: "management", User: by.User()}
+	t.may = func(m *message.Message) error {
+		x, err := v.Exchange(m.Exchange)
+		if err != nil {
+			return err
+		}
+		if err := by.MayExchange(vhost.Write, m.Exchange); err != nil {
+			return err
+		}
+		if x.Type == "topic" {
+			return by.MayTopic(vhost.Write, m.Exchange, m.RoutingKey)
+		}
+		return nil
+	}
+}
+
+// run transfers what was ready when it began, so that a move into the same
+// queue ends; at most maxScan messages with maxScanBytes.
+func (t *transfer) run(r *request) error {
+	defer func() { t.from.Settle(nil, t.held, queue.Returned) }()
+	t.left = t.from.Status().Ready
+	for stop := max(0, t.left-maxScan); t.left > stop && t.size < maxScanBytes && t.result.transferred < t.count; {
+		batch, taken, err := t.take(min(t.left-stop, transferBatch, t.count-t.result.transferred))
+		if err == nil {
+			err = t.send(batch)
+		}
+		if err != nil || taken == 0 {
+			t.held = append(t.held, batch...)
+			return err
+		}
+		t.left -= taken
+		if err := r.http.Context().Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take gets up to n messages and returns those that match.
+func (t *transfer) take(n int) (batch []queue.Delivery, taken int, err error) {
+	for taken < n && t.size < maxScanBytes {
+		d, _, found, err := t.from.Get(false)
+		if err != nil || !found {
+			return batch, taken, err
+		}
+		taken++
+		t.size += len(d.Msg.Body)
+		if t.filter.matches(d.Msg) {
+			batch = append(batch, d)
+			continue
+		}
+		t.held = append(t.held, d)
+		t.result.skipped++
+	}
+	return batch, taken, nil
+}
+
+// send publishes a batch, waits for the confirm and settles what has arrived.
+// After an error nothing of the batch is settled.
+func (t *transfer) send(batch []queue.Delivery) error {
+	confirmed := make(confirm, 1)
+	receipt := message.NewReceipt(confirmed, 1, uint64(len(batch)))
+	receipt.Hold(1)
+	routed := make([]bool, len(batch))
+	for i := range batch {
+		var err error
+		if routed[i], err = t.add(batch[i].Msg, receipt, uint64(i+1)); err != nil {
+			t.pub.Discard()
+			receipt.Release()
+			return err
+		}
+	}
+	t.pub.Flush()
+	receipt.Release()
+	refused, failed := (<-confirmed).Outcome() // queues always settle a receipt
+	for _, seq := range refused {
+		if routed[seq-1] {
+			routed[seq-1] = false
+			t.result.refused++
+			t.result.unroutable--
+		}
+	}
+	if failed {
+		return badRequest("rejected Unable to publish message. Check queue limits.")
+	}
+	t.settle(batch, routed)
+	return nil
+}
+
+func (t *transfer) settle(batch []queue.Delivery, arrived []bool) {
+	var gone []queue.Delivery
+	for i := range batch {
+		if !arrived[i] {
+			t.result.unroutable++
+			t.held = append(t.held, batch[i])
+			continue
+		}
+		t.result.transferred++
+		if t.keep {
+			t.held = append(t.held, batch[i])
+		} else {
+			gone = append(gone, batch[i])
+		}
+	}
+	t.from.Settle(nil, gone, queue.Accepted)
+}
+
+// add puts a copy of a message into the batch.
+func (t *transfer) add(old *message.Message, receipt *message.Receipt, seq uint64) (routed bool, err error) {
+	exchange, key, ok := t.to(old)
+	if !ok {
+		return false, nil
+	}
+	m := &message.Message{Exchange: exchange, RoutingKey: key, Header: old.Header, Body: old.Body,
+		Time: time.Now().UnixMilli(), TTL: old.TTL, Priority: old.Priority, Persistent: old.Persistent}
+	if err := t.may(m); err != nil {
+		return false, err
+	}
+	route, err := t.pub.Route([]byte(exchange), []byte(key))
+	if err != nil {
+		return false, err
+	}
+	return t.pub.Add(route, m, receipt, seq), nil
+}
