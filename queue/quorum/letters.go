@@ -57,7 +57,8 @@ func (l *letter) Settled(r *message.Receipt) {
 	}
 }
 
-// read looks at answers until there are none. Stop and Delete wait for it.
+// read looks at answers until there are none. Stop waits for it; after Delete it
+// finds nothing to do.
 func (q *Queue) read(end chan struct{}) {
 	defer close(end)
 	for {

@@ -313,7 +313,6 @@ func (q *Queue) Delete(cond queue.Condition) (int, error) {
 	q.endLocked()
 	q.mu.Unlock()
 	q.log.Drop()
-	q.letters.wait()
 	return n, nil
 }
 

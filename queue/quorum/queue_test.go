@@ -168,3 +168,21 @@ func TestStatus(t *testing.T) {
 		t.Error("does not refuse a channel's common limit")
 	}
 }
+
+// Others may send their dead letters to a queue that was stopped before them.
+func TestStoppedStillStores(t *testing.T) {
+	h := newHarness(t, withTTL(600_000))
+	h.Publish("a")
+	if err := h.Queue.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.SendConfirmed(queuetest.Message("b")); !c.Done() {
+		t.Error("not confirmed")
+	}
+	h.Reopen()
+	h.WantCounts(2, 0)
+	h.Get()
+	if d := h.Get(); string(d.Msg.Body) != "b" || d.Expires == 0 {
+		t.Errorf("got %q, which expires at %d", d.Msg.Body, d.Expires)
+	}
+}
