@@ -182,6 +182,7 @@ func (e *badgerEngine) reclaim(share float64) error {
 		defer e.gate.Unlock()
 	}
 	defer e.files.used.at.Store(0)
+	e.files.advised = 0 // reading has mapped old files again
 	for {
 		err := e.db.RunValueLogGC(share)
 		switch {
@@ -243,7 +244,10 @@ func (l *badgerLog) Debugf(string, ...any) {}
 type fileWatch struct {
 	dir  string
 	next atomic.Pointer[[2]string] // the files that come next
-	used struct {
+	// advised is the number of the value file that was the newest at the last
+	// advice; owned by the keeper.
+	advised int
+	used    struct {
 		at    atomic.Int64 // when measured, Unix nanoseconds
 		bytes atomic.Int64
 	}
@@ -269,9 +273,10 @@ func (e *badgerEngine) advise() {
 		filepath.Join(e.dir, fmt.Sprintf("%06d.vlog", vlog+1)),
 		filepath.Join(e.dir, fmt.Sprintf("%05d.mem", mem+1)),
 	})
-	if err := adviseMappings(e.dir, vlog, mem); err != nil {
+	if err := adviseMappings(e.dir, e.files.advised, vlog, mem); err != nil {
 		e.log.log.Debug("page advice", zap.Error(err))
 	}
+	e.files.advised = vlog
 }
 
 // newest is the number of the youngest file of each kind.

@@ -262,8 +262,8 @@ func BenchmarkPageIn(b *testing.B) {
 			var recs []Record
 			var ids []uint64
 			for from := uint64(0); ; {
-				recs, err := l.Load(0, from, recs[:0], 256<<10)
-				if err != nil {
+				var err error
+				if recs, err = l.Load(0, from, recs[:0], 256<<10); err != nil {
 					b.Fatal(err)
 				}
 				if len(recs) == 0 {

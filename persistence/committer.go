@@ -104,8 +104,8 @@ func (c *committer) completed(err error) {
 	}
 	g := c.current
 	c.current = nil
-	c.publish(g)
 	c.s.commits.Add(1)
+	c.publish(g)
 	c.s.keep.committed(g.bytes)
 }
 

@@ -170,6 +170,7 @@ func (k *keeper) reclaim() bool {
 		return false
 	}
 	k.collect(wholeFile)
+	k.s.eng.advise()
 	return true
 }
 

@@ -51,10 +51,11 @@ func (c *committer) gather() *round {
 	r := new(round)
 	c.gatherTail(r)
 	c.gatherBatches(r)
-	if c.reserve(r) || len(r.own)+len(r.mixed)+len(r.tail) > 0 {
-		return r
+	if len(r.own)+len(r.mixed)+len(r.tail) == 0 {
+		return nil
 	}
-	return nil
+	c.reserve(r)
+	return r
 }
 
 // gatherTail reads what changed without records: settled chunks, definitions.
@@ -210,17 +211,16 @@ func (c *committer) head() head {
 
 // reserve adds the reservation of log ids if the ids in use have reached its
 // end. It is called after the batches were taken, whose ids it must cover.
-func (c *committer) reserve(r *round) bool {
+func (c *committer) reserve(r *round) {
 	c.s.mu.Lock()
 	next := c.s.nextLog
 	c.s.mu.Unlock()
 	if next <= c.reserved {
-		return false
+		return
 	}
 	c.reserved = LogID(min(uint64(next)+logBlock, math.MaxUint32))
 	h := c.head()
 	r.first = []write{{key: []byte{keyHead}, val: h.append(nil)}}
-	return true
 }
 
 // gatherBatches takes what is appended.

@@ -3,4 +3,4 @@
 package persistence
 
 // adviseMappings does nothing: the effect it cures is Linux's.
-func adviseMappings(string, int, int) error { return nil }
+func adviseMappings(string, int, int, int) error { return nil }
