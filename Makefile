@@ -9,7 +9,7 @@ ROUNDS    ?= 20
 SOAK      ?= 10m
 
 .DEFAULT_GOAL := build
-.PHONY: run build test check unit interop crash soak bench fuzz cover clean
+.PHONY: run build test check unit interop interop-readme interop-node interop-python interop-c interop-go crash soak bench fuzz cover clean
 
 build: ## build bin/leveret
 	@mkdir -p bin
@@ -34,19 +34,27 @@ unit:
 	@echo '== go test'
 	@go test -race -shuffle=on $(TESTFLAGS) ./...
 
-# The clients of other languages, and the Go client's own tests.
+# The clients of other languages, and the Go client's own tests, each with a
+# broker of its own; most of their time they wait.
 interop: build
 	@scripts/test-deps
+	@$(MAKE) --no-print-directory -j 5 --output-sync=target interop-readme interop-node interop-python interop-c interop-go
+
+interop-readme:
 	@echo '== examples of the README'
 	@scripts/with-broker scripts/readme-examples
+interop-node:
 	@echo '== Node: amqplib'
-	@scripts/with-broker node --test interop_test/node
+	@scripts/with-broker node --test --test-reporter=spec interop_test/node
+interop-python:
 	@echo '== Python: pika'
 	@scripts/with-broker scripts/python -m unittest discover interop_test/python
+interop-c:
 	@echo '== C: rabbitmq-c'
 	@scripts/with-broker interop_test/ctools/test.sh
+interop-go: # it tests less with a product of another name
 	@echo '== Go: the tests of amqp091-go itself'
-	@LEVERET_PRODUCT_NAME=RabbitMQ scripts/with-broker scripts/amqp091-go # it tests less with others
+	@LEVERET_PRODUCT_NAME=RabbitMQ scripts/own-network scripts/with-broker scripts/amqp091-go
 
 crash: ## kill the broker again and again and look for what was confirmed
 	go test -count=$(ROUNDS) -run 'Kill|Restart|StaysDeleted' ./interop_test

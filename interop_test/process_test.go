@@ -61,6 +61,7 @@ func prepare(t *testing.T, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, pair)
 		}
 	}
+	cmd.Env = append(cmd.Env, "LEVERET_MANAGEMENT_LISTEN=off") // its port may be another's
 	return cmd
 }
 
