@@ -198,7 +198,14 @@ func (r *reader) flag() bool {
 
 // length takes the length of a list or string, of which each member takes at
 // least a byte.
-func (r *reader) length() int { return int(r.number(uint64(len(r.b)))) }
+func (r *reader) length() int {
+	n := r.uvarint()
+	if n > uint64(len(r.b)) {
+		r.fail()
+		return 0
+	}
+	return int(n)
+}
 
 func (r *reader) bytes() []byte {
 	n := r.length()

@@ -511,3 +511,25 @@ func FuzzNote(f *testing.F) {
 		}
 	})
 }
+
+func TestDamagedBytes(t *testing.T) {
+	d := driver{m: newMachine()}
+	d.walk(rand.New(rand.NewPCG(5, 6)), 60)
+	b := d.m.snapshot(nil)
+	for n := range b {
+		if _, err := restore(b[:n]); err == nil {
+			t.Errorf("%d of %d bytes of a snapshot are restored", n, len(b))
+		}
+	}
+	if _, err := restore(append(slices.Clone(b), 0)); err == nil {
+		t.Error("a snapshot with a byte too many is restored")
+	}
+	for i := range d.log {
+		b := d.log[i].appendTo(nil)
+		for n := range b {
+			if _, err := parseCommand(b[:n]); err == nil {
+				t.Fatalf("%d of %d bytes of a command of op %d are parsed", n, len(b), d.log[i].op)
+			}
+		}
+	}
+}
