@@ -16,7 +16,7 @@ const (
 )
 
 // pluginComponents are kept for plug-ins that have something of the kind.
-var pluginComponents = []string{"shovel", "federation-upstream", "federation-upstream-set"}
+var pluginComponents = []string{shovelComponent, upstreamComponent, "federation-upstream-set"}
 
 // parametersOf lists a vhost's parameters in order of component and name; as in
 // RabbitMQ 4.0 limits and operator policies are among them, policies are not.
@@ -103,6 +103,9 @@ func setParameter(v *vhost.VHost, by vhost.Actor, component, name string, value 
 	}
 	if !anyOf(pluginComponents, component) {
 		return badRequest("Validation failed\n\ncomponent %s not found\n", component)
+	}
+	if err := checkUpstream(component, value); err != nil {
+		return err
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {

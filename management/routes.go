@@ -130,6 +130,12 @@ func routes() []route {
 		{"GET", "/global-parameters/{name}", policymaker, oneGlobalParameter},
 		{"PUT", "/global-parameters/{name}", policymaker, putGlobalParameter},
 		{"DELETE", "/global-parameters/{name}", policymaker, deleteGlobalParameter},
+		{"GET", "/shovels", monitor, shovels},
+		{"GET", "/shovels/{vhost}", monitor, shovels},
+		{"GET", "/shovels/vhost/{vhost}/{name}", policymaker, oneShovel},
+		{"DELETE", "/shovels/vhost/{vhost}/{name}", policymaker, deleteShovel},
+		{"GET", "/federation-links", monitor, noObjects},
+		{"GET", "/federation-links/{vhost}", monitor, noObjects},
 
 		// Definitions.
 		{"GET", "/definitions", administrator, exportDefinitions},

@@ -1,0 +1,22 @@
+package management
+
+import "testing"
+
+func TestShovelsAreKeptAndNotRun(t *testing.T) {
+	a := newAPI(t, nil)
+	a.is("/shovels", `[]`)
+	a.do("PUT", "/parameters/shovel/%2F/s", `{"value":{"src-uri":["amqp://u:p@host/%2f"],"src-queue":"q","dest-uri":"amqp://","dest-exchange":"x"}}`, 201)
+	got := a.do("GET", "/shovels/%2F", "", 200).([]any)[0]
+	has(t, got, J{"name": "s", "vhost": "/", "type": "dynamic", "state": "terminated", "src_uri": "amqp://host/%2f", "src_queue": "q",
+		"dest_exchange": "x", "reason": "this broker keeps shovels but does not run them"})
+	has(t, a.do("GET", "/shovels/vhost/%2F/s", "", 200), J{"component": "shovel", "name": "s"})
+	a.do("DELETE", "/shovels/vhost/%2F/s", "", 204)
+	a.do("GET", "/shovels/vhost/%2F/s", "", 404)
+}
+
+func TestFederation(t *testing.T) {
+	a := newAPI(t, nil)
+	a.is("/federation-links", `[]`)
+	has(t, a.do("PUT", "/parameters/federation-upstream/%2F/f", `{"value":{}}`, 400), J{"reason": "Validation failed\n\nKey \"uri\" not present\n"})
+	a.do("PUT", "/parameters/federation-upstream/%2F/f", `{"value":{"uri":"amqp://x"}}`, 201)
+}
