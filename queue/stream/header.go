@@ -94,8 +94,8 @@ func tableAt(p *frames.Properties) int {
 }
 
 // sort makes h.sorted the fields of a well-formed table in order of their names,
-// without an offset that the publisher has put there. It returns where in that
-// the offset belongs.
+// the first one of each name, without an offset that the publisher has put there.
+// It returns where in that the offset belongs.
 func (h *header) sort(table []byte) (at int) {
 	h.fields, h.sorted = h.fields[:0], h.sorted[:0]
 	for i := 0; i < len(table); {
@@ -112,6 +112,9 @@ func (h *header) sort(table []byte) (at int) {
 	}
 	for i := range h.fields {
 		f := &h.fields[i]
+		if i > 0 && bytes.Equal(f.name, h.fields[i-1].name) {
+			continue
+		}
 		h.sorted = append(h.sorted, table[f.start:f.end]...)
 		if string(f.name) < offsetName {
 			at = len(h.sorted)
