@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -203,10 +204,24 @@ func (*settler) Activated(*queue.Subscription, bool) {}
 
 // Everything at once: nothing may be lost, and the second machine must agree.
 func TestStress(t *testing.T) {
-	const publishers, each, consumers = 4, 400, 3
 	a := queue.NewArguments()
 	a.DeliveryLimit = -1
-	h := newHarness(t, a)
+	stress(t, newHarness(t, a), "x")
+}
+
+// The same with bodies that do not fit in memory.
+func TestStressPaging(t *testing.T) {
+	a := queue.NewArguments()
+	a.DeliveryLimit = -1
+	h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: a}, queue.Env{Memory: queue.NewBudget(100_000)})
+	stress(t, h, strings.Repeat("x", 20_000))
+	if n := h.Env.Memory.Used(); n != 0 {
+		t.Errorf("%d bytes of the budget are used, want 0", n)
+	}
+}
+
+func stress(t *testing.T, h *queuetest.Harness, body string) {
+	const publishers, each, consumers = 4, 400, 3
 	var settled atomic.Int64
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -221,9 +236,9 @@ func TestStress(t *testing.T) {
 	for i := range publishers {
 		wg.Go(func() {
 			for j := range each {
-				m := queuetest.Message("x")
+				m := queuetest.Message(body)
 				if j%5 == 0 {
-					m = queuetest.Priority("y", uint8(i*3))
+					m = queuetest.Priority(body, uint8(i*3))
 				}
 				h.Queue.Enqueue([]queue.Entry{{Msg: m}})
 				if j%50 == 0 {

@@ -235,6 +235,7 @@ func TestPagesOut(t *testing.T) {
 		}
 		h.Send(m)
 	}
+	h.Queue.(*Queue).PageOut()
 	s := h.Queue.Status()
 	if s.Ready != 400 || s.InMemory > 100 {
 		t.Errorf("%d ready and %d in memory, want 400 and a few", s.Ready, s.InMemory)

@@ -409,6 +409,13 @@ func TestAwayIsTheSameState(t *testing.T) {
 			for i := range d.m.lanes {
 				d.m.evict(i, d.m.last-queue.ID(min(rnd.IntN(20), int(d.m.last))), int64(rnd.IntN(400_000)))
 			}
+			if rnd.IntN(10) == 0 {
+				again, err := restore(d.m.snapshot(nil))
+				if err != nil {
+					t.Fatalf("seed %d, %d away: %v", seed, d.m.absent(), err)
+				}
+				wantSame(t, fmt.Sprintf("seed %d, restored with %d away", seed, d.m.absent()), again, d.m)
+			}
 			fx := d.do(command{op: opCheckout, time: 1000, count: rnd.IntN(40), fresh: noneFresh})
 			n := len(fx.handed)
 			if got := len(shadow.do(d.log[len(d.log)-1]).handed); got != n {
