@@ -3,9 +3,11 @@ package stream
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/queuetest"
 )
 
@@ -50,6 +52,34 @@ func TestFilter(t *testing.T) {
 	if len(c.bloom) != defaultFilterSize {
 		t.Errorf("a filter of %d bytes, want %d", len(c.bloom), defaultFilterSize)
 	}
+}
+
+// A reader that has to skip more than its caller can wait for gets its message
+// from a goroutine.
+func TestFilterSkipsALot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newStream(t)
+		for range 2000 {
+			batch := make([]*message.Message, 100)
+			for i := range batch {
+				batch[i] = valued("a body of some length, so that there is a lot to be skipped", "much")
+			}
+			h.Send(batch...)
+		}
+		h.Send(valued("found", "rare"))
+		c := from(h, "first", frames.Field{Name: "x-stream-filter", Value: "rare"})
+		if got := c.Bodies(); len(got) > 0 {
+			t.Errorf("%d messages before the call returned", len(got))
+		}
+		synctest.Wait()
+		queuetest.Equal(t, "afterwards", c.Bodies(), []string{"found"})
+		h.Send(valued("again", "rare"))
+		queuetest.Equal(t, "published afterwards", c.Bodies(), []string{"again"})
+		from(h, "first", frames.Field{Name: "x-stream-filter", Value: "none of them"})
+		if _, err := h.Queue.Delete(queue.Condition{}); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestFilterSize(t *testing.T) {

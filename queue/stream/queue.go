@@ -6,7 +6,8 @@
 // message as its id, so the log finds the chunk of an offset by itself, and a
 // stream keeps no index of its own. See chunk.go for the format.
 //
-// A queue has no goroutine. A publisher in Enqueue hands new messages to the
+// A queue has no goroutine, but for readers that skip a great deal, see patience.
+// A publisher in Enqueue hands new messages to the
 // readers that wait for them; whoever gives a reader credit or room (Settle,
 // Resume, Subscribe) hands it what it is behind, reading it from the log without
 // the queue's lock. The way of a message is append.go, serve.go.
@@ -56,6 +57,7 @@ type Queue struct {
 	cache   cache
 	counted int64 // how much of the cache's size env.Memory knows
 	retry   *time.Timer
+	scans   sync.WaitGroup // goroutines that drive a reader; added to while running only
 
 	head    header               // of the message published last
 	names   names                // of what was published last
@@ -176,7 +178,8 @@ func (q *Queue) unlock() {
 }
 
 // Status is a snapshot. Everything in the log counts as ready, and nothing as
-// unacknowledged: what readers hold does not leave the stream.
+// unacknowledged: what readers hold does not leave the stream. The bytes are
+// those of the log.
 func (q *Queue) Status() queue.Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -220,11 +223,12 @@ func (q *Queue) Figures() Figures {
 // send the queue their dead letters.
 func (q *Queue) Stop() error {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	if q.state == running {
 		q.state = stopped
 		q.haltLocked()
 	}
+	q.mu.Unlock()
+	q.scans.Wait()
 	return nil
 }
 
@@ -257,6 +261,7 @@ func (q *Queue) Delete(queue.Condition) (int, error) {
 	}
 	q.haltLocked()
 	q.mu.Unlock()
+	q.scans.Wait()
 	q.log.Drop()
 	return n, nil
 }

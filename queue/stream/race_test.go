@@ -63,7 +63,7 @@ func (c *chaser) run(q *Queue, end uint64) {
 // TestManyReaders has readers chase publishers from different places, while
 // others come and go.
 func TestManyReaders(t *testing.T) {
-	const publishers, batches, size, readers = 4, 100, 60, 100
+	const publishers, batches, size, readers = 4, 40, 60, 60
 	d := newDisk(t)
 	q := d.Queue
 	var wg, passers sync.WaitGroup

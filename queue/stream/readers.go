@@ -20,6 +20,8 @@ type reader struct {
 	wait     waiting
 	busy     bool  // a goroutine reads for it
 	names    names // of what was read for it last; owned by that goroutine
+	// fruitless is how often it read since the last delivery; see patience.
+	fruitless int
 
 	place, tail int // index in Queue.readers, and in Queue.tailing or -1
 }

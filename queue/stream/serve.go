@@ -1,6 +1,10 @@
 package stream
 
-import "github.com/leveretmq/leveret/queue"
+import (
+	"math"
+
+	"github.com/leveretmq/leveret/queue"
+)
 
 // turn is how many messages are handed to a reader at once.
 const turn = 256
@@ -11,6 +15,11 @@ type piece struct {
 	at int // index in the batch
 }
 
+// patience is how often in a row drive reads for a reader without a delivery
+// before it leaves that to a goroutine: a reader whose filter wants next to nothing may have the whole
+// stream before it, and the caller has other things to do.
+const patience = 32
+
 // drive hands the reader what it can take, reading what is not in memory, and
 // unlocks. One goroutine does so at a time; what others change for the reader
 // meanwhile, that one sees.
@@ -20,7 +29,29 @@ func (q *Queue) drive(r *reader) {
 		return
 	}
 	r.busy = true
+	r.fruitless = 0
+	if q.driveLocked(r, patience) {
+		q.mu.Unlock()
+		return
+	}
+	// The goroutine owns the reader's busy flag. It ends when the reader has to
+	// wait for something or is cancelled; Stop and Delete wait for it.
+	q.scans.Go(func() {
+		q.mu.Lock()
+		q.driveLocked(r, math.MaxInt)
+		q.unlock()
+	})
+	q.mu.Unlock()
+}
+
+// driveLocked is drive without the locking at both ends. It returns false if it
+// is out of patience.
+func (q *Queue) driveLocked(r *reader, patience int) (done bool) {
 	for q.serveLocked(r) {
+		if r.fruitless >= patience {
+			return false
+		}
+		r.fruitless++
 		job := q.jobLocked(r)
 		q.mu.Unlock()
 		job.do(q)
@@ -32,7 +63,8 @@ func (q *Queue) drive(r *reader) {
 	if r.wait&waitMore == 0 {
 		q.leaveTailLocked(r)
 	}
-	q.unlock()
+	q.tidyLocked()
+	return true
 }
 
 // serveLocked hands the reader what is in memory until it has to wait. It
@@ -121,6 +153,7 @@ func (q *Queue) offerLocked(r *reader) {
 		r.sub.Window.Give(offered - took)
 	}
 	r.inflight += took
+	r.fruitless = 0
 	q.count.delivered += uint64(took)
 	if took < len(batch) {
 		r.wait |= waitRoom
