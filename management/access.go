@@ -110,6 +110,9 @@ func (r *request) findVHost() error {
 		return nil
 	}
 	v, ok := r.s.cfg.VHosts.Get(name)
+	if !ok && (r.http.Method == http.MethodPut || r.http.Method == http.MethodPost) {
+		return missing(errNotFound, "vhost_not_found")
+	}
 	if !ok {
 		return errNotFound
 	}

@@ -90,7 +90,7 @@ func bindingsToExchange(r *request) (reply, error) {
 func bindingsToQueue(r *request) (reply, error) {
 	name := r.arg("queue")
 	if _, err := r.vhost.QueueInfo(name); err != nil {
-		return reply{}, orNotFound(err)
+		return noObjects(r)
 	}
 	b := defaultBinding(name)
 	return plain(appendBindings([]object{bindingObject(r.vhost.Name(), &b)}, r.vhost, r.vhost.BindingsTo(name, false)))
@@ -129,26 +129,10 @@ func (r *request) between(e ends) []vhost.BindingInfo {
 	})
 }
 
-// exist says whether both ends are there.
-func (r *request) exist(e ends) error {
-	if _, err := r.vhost.ExchangeInfo(e.source); err != nil {
-		return err
-	}
-	if e.toExchange {
-		_, err := r.vhost.ExchangeInfo(e.destination)
-		return err
-	}
-	_, err := r.vhost.QueueInfo(e.destination)
-	return err
-}
-
 func bindingsBetween(r *request) (reply, error) {
 	e, err := r.bindingEnds()
 	if err != nil {
 		return reply{}, err
-	}
-	if err := r.exist(e); err != nil {
-		return reply{}, orNotFound(err)
 	}
 	return plain(appendBindings([]object{}, r.vhost, slices.Values(r.between(e))))
 }

@@ -77,10 +77,13 @@ func (r *request) channelObject(c *Channel, peers map[string]object, d details) 
 	if r.withoutStats() {
 		return o
 	}
-	o = append(o, member{"consumer_count", c.Consumers}, member{"prefetch_count", c.Prefetch}, member{"global_prefetch_count", c.GlobalPrefetch},
+	o = append(o, member{"consumer_count", c.Consumers}, member{"prefetch_count", c.Prefetch},
 		member{"messages_unacknowledged", c.Unacked}, member{"messages_unconfirmed", c.Unconfirmed}, member{"messages_uncommitted", 0},
-		member{"acks_uncommitted", 0}, member{"pending_raft_commands", 0}, member{"confirm", c.Confirm}, member{"transactional", c.Tx},
-		member{"reductions", 0}, member{"reductions_details", object{{"rate", rate(0)}}}, member{"garbage_collection", object{}})
+		member{"acks_uncommitted", 0}, member{"pending_raft_commands", 0}, member{"confirm", c.Confirm}, member{"transactional", c.Tx})
+	if c.GlobalPrefetch > 0 {
+		o.add("global_prefetch_count", c.GlobalPrefetch)
+	}
+	addRuntime(&o)
 	figures := channelCounters(c)
 	if stats := messageStats(&figures, r.s.sampler.view(part{aChannel, c.VHost, name}), d); stats != nil {
 		o.add("message_stats", stats)

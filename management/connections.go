@@ -65,8 +65,9 @@ func (r *request) connectionObject(c *Connection, d details) object {
 	}
 	figures := connectionCounters(c)
 	addFigures(&o, octetMetrics, &figures, r.s.sampler.view(part{aConnection, c.VHost, c.Name}), d)
-	return append(o, member{"recv_cnt", 0}, member{"send_cnt", 0}, member{"send_pend", 0},
-		member{"reductions", 0}, member{"reductions_details", object{{"rate", rate(0)}}}, member{"garbage_collection", object{}})
+	o = append(o, member{"recv_cnt", 0}, member{"send_cnt", 0}, member{"send_pend", 0})
+	addRuntime(&o)
+	return o
 }
 
 func connectionState(c *Connection) string {

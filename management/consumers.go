@@ -36,14 +36,14 @@ func (s *Server) consumersWhere(want func(*Consumer) bool) []object {
 }
 
 func (s *Server) consumerObject(c *Consumer, peers map[string]object) object {
-	active, status := s.activity(c)
+	active, status, timeout := s.activity(c)
 	details := object{{"name", channelName(c.Connection, c.Channel)}, {"number", int(c.Channel)}, {"node", s.cfg.Node},
 		{"connection_name", c.Connection}, {"user", c.User}}
 	return object{
 		{"consumer_tag", c.Tag}, {"queue", object{{"name", c.Queue}, {"vhost", c.VHost}}},
 		{"channel_details", withPeer(details, peers[c.Connection])},
 		{"ack_required", c.AckRequired}, {"exclusive", c.Exclusive}, {"prefetch_count", c.Prefetch},
-		{"arguments", c.Arguments}, {"active", active}, {"activity_status", status},
+		{"arguments", c.Arguments}, {"active", active}, {"activity_status", status}, {"consumer_timeout", timeout},
 	}
 }
 
@@ -57,18 +57,27 @@ func withPeer(o, peer object) object {
 }
 
 // activity says whether a consumer gets messages, which only one does of a
-// queue with a single active consumer.
-func (s *Server) activity(c *Consumer) (active bool, status string) {
+// queue with a single active consumer, and how long it may keep one, in
+// milliseconds.
+func (s *Server) activity(c *Consumer) (active bool, status string, timeout int64) {
+	timeout = s.cfg.ConsumerTimeout.Milliseconds()
 	v, exists := s.cfg.VHosts.Get(c.VHost)
 	if !exists {
-		return true, "up"
+		return true, "up", timeout
 	}
 	info, err := v.QueueInfo(c.Queue)
-	if err != nil || !info.Spec.Arguments.SingleActive {
-		return true, "up"
+	if err != nil {
+		return true, "up", timeout
 	}
-	if info.Queue.Status().ActiveTag == c.Tag {
-		return true, "single_active"
+	st := info.Queue.Status()
+	if st.ConsumerTimeout > 0 {
+		timeout = st.ConsumerTimeout
 	}
-	return false, "waiting"
+	switch {
+	case !info.Spec.Arguments.SingleActive:
+		return true, "up", timeout
+	case st.ActiveTag == c.Tag:
+		return true, "single_active", timeout
+	}
+	return false, "waiting", timeout
 }

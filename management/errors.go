@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -34,6 +35,15 @@ func badRequest(format string, args ...any) *failure {
 	return &failure{http.StatusBadRequest, "bad_request", fmt.Sprintf(format, args...)}
 }
 
+// missing makes a plain 404 say what is missing, as RabbitMQ does where a
+// request has a body.
+func missing(err error, reason string) error {
+	if err == error(errNotFound) {
+		return &failure{http.StatusNotFound, "not_found", reason}
+	}
+	return err
+}
+
 // notAuthorised is for a known user who may not.
 func notAuthorised(reason string) *failure {
 	return &failure{http.StatusUnauthorized, "not_authorised", reason}
@@ -56,6 +66,9 @@ func failureOf(err error) *failure {
 		return notAuthorised("Access refused.")
 	case frames.InternalError:
 		return nil
+	}
+	if strings.HasPrefix(e.Text, "Validation failed") {
+		return badRequest("%s\n", e.Text)
 	}
 	return badRequest("%s", e.Text)
 }

@@ -22,7 +22,7 @@ const maxGet = 50_000
 
 func readGetting(b body) (getting, error) {
 	g := getting{truncate: -1}
-	if err := b.need("count", "ackmode", "encoding"); err != nil {
+	if err := b.need("ackmode", "count", "encoding"); err != nil {
 		return g, err
 	}
 	count, _, err := b.integer("count")
@@ -40,12 +40,12 @@ func readGetting(b body) (getting, error) {
 	default:
 		return g, badRequest("unknown ackmode '%v'; it is ack_requeue_true, ack_requeue_false, reject_requeue_true or reject_requeue_false", mode)
 	}
-	switch encoding := b["encoding"]; encoding {
+	switch b["encoding"] {
 	case "auto":
 	case "base64":
 		g.base64 = true
 	default:
-		return g, badRequest("unsupported encoding '%v'; it is auto or base64", encoding)
+		return g, badRequest("Unsupported encoding. Please use auto or base64.")
 	}
 	n, there, err := b.integer("truncate")
 	if there {
@@ -71,7 +71,7 @@ func getMessages(r *request) (reply, error) {
 	}
 	q, err := r.vhost.Queue(by, name)
 	if err != nil {
-		return reply{}, channelError(err)
+		return reply{}, missing(channelError(err), "queue_not_found")
 	}
 	list, err := g.take(q)
 	if err != nil {

@@ -97,13 +97,13 @@ func checkProtocols(r *request) (reply, error) {
 // checkCertificates has nothing to look at without TLS.
 func checkCertificates(r *request) (reply, error) {
 	if _, err := strconv.Atoi(r.arg("within")); err != nil {
-		return reply{}, badRequest("Invalid expiration period")
+		return reply{}, badRequest("Invalid expiration value.")
 	}
 	switch r.arg("unit") {
 	case "days", "weeks", "months", "years":
 		return healthy(r)
 	}
-	return reply{}, badRequest("Time unit not recognised. Use: days, weeks, months, years.")
+	return reply{}, badRequest("Time unit not recognised. Supported units: days, weeks, months, years.")
 }
 
 func checkQuorumCritical(*request) (reply, error) {

@@ -216,20 +216,38 @@ func addFigures(o *object, metrics []metric, c *counters, w view, d details) {
 	}
 }
 
-// publisherMetrics are shown each once it was used.
-var publisherMetrics = []metric{mPublish, mConfirm, mReturnUnroutable, mDropUnroutable, mPublishIn, mPublishOut}
+// groups are the metrics of message_stats, by kind, that are shown together.
+func (k kind) groups() [][]metric {
+	switch k {
+	case aQueue:
+		return queueGroups
+	case anExchange:
+		return exchangeGroups
+	}
+	return channelGroups
+}
+
+var (
+	queueGroups    = [][]metric{consumerMetrics, {mPublish}}
+	exchangeGroups = [][]metric{{mPublishIn}, {mPublishOut}}
+	channelGroups  = [][]metric{consumerMetrics, {mPublish, mConfirm, mReturnUnroutable, mDropUnroutable}}
+)
 
 // messageStats is the member message_stats of anything but the overview: each
-// group is there once it was used. It is nil if none was.
+// group is there once one of it was used. It is nil if none was.
 func messageStats(c *counters, w view, d details) object {
 	var o object
-	if c.any(consumerMetrics) {
-		addFigures(&o, consumerMetrics, c, w, d)
-	}
-	for i, m := range publisherMetrics {
-		if c[m] != 0 {
-			addFigures(&o, publisherMetrics[i:i+1], c, w, d)
+	for _, group := range w.kind.groups() {
+		if c.any(group) {
+			addFigures(&o, group, c, w, d)
 		}
 	}
 	return o
+}
+
+// addRuntime appends what RabbitMQ shows of the Erlang process behind a thing.
+// There is none; clients decode the members all the same.
+func addRuntime(o *object) {
+	*o = append(*o, member{"reductions", 0}, member{"reductions_details", object{{"rate", rate(0)}}}, member{"garbage_collection", object{
+		{"fullsweep_after", 0}, {"max_heap_size", 0}, {"min_bin_vheap_size", 0}, {"min_heap_size", 0}, {"minor_gcs", 0}}})
 }

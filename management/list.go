@@ -208,7 +208,7 @@ func (r *request) paging() (*paging, error) {
 	}
 	if p.page < 1 || p.size < 1 || p.size > maxPageSize {
 		return nil, &failure{http.StatusBadRequest, "invalid_pagination_parameters",
-			fmt.Sprintf("Invalid pagination parameters: page number %d page size %d", p.page, p.size)}
+			fmt.Sprintf("Invalid pagination parameters: page number %d, page size %s", p.page, or(r.query.Get("page_size"), "undefined"))}
 	}
 	p.match, err = r.nameFilter()
 	return p, err

@@ -36,8 +36,8 @@ func TestPagingErrors(t *testing.T) {
 	a.do("PUT", "/queues/%2F/q", "", 201)
 	for query, want := range map[string]string{
 		"page=9":                         `{"error":"page_out_of_range","reason":"Page out of range, page: 9 page size: 100, len: 1"}`,
-		"page=0":                         `{"error":"invalid_pagination_parameters","reason":"Invalid pagination parameters: page number 0 page size 100"}`,
-		"page=1&page_size=501":           `{"error":"invalid_pagination_parameters","reason":"Invalid pagination parameters: page number 1 page size 501"}`,
+		"page=0":                         `{"error":"invalid_pagination_parameters","reason":"Invalid pagination parameters: page number 0, page size undefined"}`,
+		"page=1&page_size=501":           `{"error":"invalid_pagination_parameters","reason":"Invalid pagination parameters: page number 1, page size 501"}`,
 		"page=x":                         `{"error":"bad_request","reason":"Pagination parameters are invalid"}`,
 		"page=1&use_regex=true&name=%28": `{"error":"bad_request","reason":"Pagination parameters are invalid"}`,
 	} {
@@ -70,5 +70,5 @@ func TestDisableStats(t *testing.T) {
 	a.do("PUT", "/queues/%2F/q", "", 201)
 	a.is("/queues?disable_stats=true&enable_queue_totals=true&columns=name,messages,consumers,online", `[{"name":"q","messages":0,"online":["rabbit@test"]}]`)
 	a.is("/queues?disable_stats=true", `[{"name":"q","vhost":"/","durable":false,"auto_delete":false,"exclusive":false,
-		"arguments":{"x-queue-type":"classic"},"node":"rabbit@test","state":"running","type":"classic","effective_policy_definition":{}}]`)
+		"arguments":{"x-queue-type":"classic"},"node":"rabbit@test","state":"running","type":"classic"}]`)
 }

@@ -44,6 +44,9 @@ type Config struct {
 	Product, ProductVersion, CompatibleVersion string
 	// DefaultQueueType is for vhosts that have none; "" is classic.
 	DefaultQueueType string
+	// ConsumerTimeout is how long a delivery may stay unacknowledged where
+	// neither queue nor policy says so; 0 is 30 minutes.
+	ConsumerTimeout time.Duration
 	// DataDir is shown for the node.
 	DataDir string
 	// MemoryLimit is the broker's, in bytes.
@@ -152,6 +155,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.DefaultQueueType == "" {
 		c.DefaultQueueType = "classic"
+	}
+	if c.ConsumerTimeout == 0 {
+		c.ConsumerTimeout = 30 * time.Minute
 	}
 	if c.MaxBodySize == 0 {
 		c.MaxBodySize = 20_000_000

@@ -43,7 +43,7 @@ func TestPublishRefusals(t *testing.T) {
 		code           int
 		reason         string
 	}{
-		{"none", `{"properties":{},"routing_key":"","payload":"","payload_encoding":"string"}`, 404, "Not Found"},
+		{"none", `{"properties":{},"routing_key":"","payload":"","payload_encoding":"string"}`, 404, "exchange_not_found"},
 		{"in", `{"properties":{},"routing_key":"","payload":"","payload_encoding":"string"}`, 400, "403 ACCESS_REFUSED - cannot publish to internal exchange 'in' in vhost '/'"},
 		{"amq.topic", `{"routing_key":"k"}`, 400, "[{key_missing,properties},{key_missing,payload},{key_missing,payload_encoding}]"},
 		{"amq.topic", `{"properties":{},"routing_key":"","payload":1,"payload_encoding":"string"}`, 400, "payload_not_string"},
@@ -101,10 +101,10 @@ func TestGetRefusals(t *testing.T) {
 	a := newAPI(t, nil)
 	a.do("PUT", "/queues/%2F/q", "", 201)
 	for body, reason := range map[string]string{
-		`{}`: "[{key_missing,count},{key_missing,ackmode},{key_missing,encoding}]",
+		`{}`: "[{key_missing,ackmode},{key_missing,count},{key_missing,encoding}]",
 		`{"count":1,"requeue":true,"encoding":"auto"}`:                    "[{key_missing,ackmode}]",
 		`{"count":1,"ackmode":"maybe","encoding":"auto"}`:                 "unknown ackmode 'maybe'; it is ack_requeue_true, ack_requeue_false, reject_requeue_true or reject_requeue_false",
-		`{"count":1,"ackmode":"ack_requeue_true","encoding":"rot13"}`:     "unsupported encoding 'rot13'; it is auto or base64",
+		`{"count":1,"ackmode":"ack_requeue_true","encoding":"rot13"}`:     "Unsupported encoding. Please use auto or base64.",
 		`{"count":"many","ackmode":"ack_requeue_true","encoding":"auto"}`: "count must be an integer",
 	} {
 		has(t, a.do("POST", "/queues/%2F/q/get", body, 400), J{"reason": reason})

@@ -58,7 +58,9 @@ func (r *request) nodeObject() (object, error) {
 		{"auth_mechanisms", authMechanisms(cfg.Auth.Mechanisms())},
 		{"applications", []object{{{"name", "rabbit"}, {"description", cfg.Product}, {"version", cfg.CompatibleVersion}}}},
 		{"contexts", r.s.contextObjects()},
-		{"metrics_gc_queue_length", object{}}, {"ra_open_file_metrics", object{}},
+		{"metrics_gc_queue_length", zeroes("connection_closed", "channel_closed", "consumer_deleted", "exchange_deleted", "queue_deleted",
+			"vhost_deleted", "node_node_deleted", "channel_consumer_deleted")},
+		{"ra_open_file_metrics", zeroes("ra_log_wal", "ra_log_segment_writer")},
 	}
 	c := nodeCounters(cfg)
 	addFigures(&o, nodeMetrics, &c, r.s.sampler.view(part{kind: theNode}), d)
@@ -78,6 +80,14 @@ var zeroFigures = []string{
 	"io_sync_count", "io_sync_avg_time", "io_seek_count", "io_seek_avg_time", "io_reopen_count",
 	"mnesia_ram_tx_count", "mnesia_disk_tx_count", "msg_store_read_count", "msg_store_write_count",
 	"queue_index_read_count", "queue_index_write_count",
+}
+
+func zeroes(names ...string) object {
+	o := make(object, len(names))
+	for i, name := range names {
+		o[i] = member{name, 0}
+	}
+	return o
 }
 
 func addZeroes(o *object) {
@@ -105,11 +115,9 @@ func authMechanisms(offered string) []object {
 func memoryBreakdown() object {
 	p := readProcess()
 	heap, stacks, other := readMemory()
-	o := object{}
-	for _, name := range []string{"connection_readers", "connection_writers", "connection_channels", "connection_other", "queue_procs",
-		"quorum_queue_procs", "stream_queue_procs", "plugins", "metrics", "mnesia", "msg_index", "mgmt_db", "quorum_ets", "atom", "code"} {
-		o.add(name, 0)
-	}
+	o := zeroes("connection_readers", "connection_writers", "connection_channels", "connection_other", "queue_procs",
+		"quorum_queue_procs", "quorum_queue_dlx_procs", "stream_queue_procs", "stream_queue_replica_reader_procs", "stream_queue_coordinator_procs",
+		"plugins", "metadata_store", "metadata_store_ets", "metrics", "mnesia", "msg_index", "mgmt_db", "quorum_ets", "other_ets", "atom", "code")
 	return append(o, member{"binary", heap}, member{"other_proc", stacks}, member{"other_system", other},
 		member{"allocated_unused", max(0, p.memory-heap-stacks-other)}, member{"reserved_unallocated", 0}, member{"strategy", "rss"},
 		member{"total", object{{"erlang", heap + stacks + other}, {"rss", p.memory}, {"allocated", heap + stacks + other}}})

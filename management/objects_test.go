@@ -24,7 +24,7 @@ func TestChannelAndConsumerObjects(t *testing.T) {
 	a.do("PUT", "/queues/%2F/q", "", 201)
 	a.aConn("c", "guest", "/", "q")
 	consumer := J{"consumer_tag": "tag-c", "queue": J{"name": "q", "vhost": "/"}, "ack_required": true, "exclusive": false, "prefetch_count": 7.0,
-		"arguments": J{"x-priority": 3.0}, "active": true, "activity_status": "up",
+		"arguments": J{"x-priority": 3.0}, "active": true, "activity_status": "up", "consumer_timeout": 1800000.0,
 		"channel_details": J{"name": "c (1)", "number": 1.0, "node": "rabbit@test", "connection_name": "c", "user": "guest", "peer_host": "10.0.0.7", "peer_port": 4711.0}}
 	got := a.do("GET", "/channels/c%20(1)", "", 200)
 	has(t, got, J{"name": "c (1)", "number": 1.0, "confirm": true, "transactional": false, "consumer_count": 1.0, "prefetch_count": 7.0,

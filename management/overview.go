@@ -48,7 +48,6 @@ func overview(r *request) (reply, error) {
 		{"node_tags", object{}},
 		{"erlang_version", "27"},
 		{"erlang_full_version", runtime.Version()},
-		{"release_series_support_status", "supported"},
 		{"disable_stats", cfg.DisableStats},
 		{"default_queue_type", cfg.DefaultQueueType},
 		{"is_op_policy_updating_enabled", true},

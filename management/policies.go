@@ -76,6 +76,9 @@ func readPolicy(name string, b body) (vhost.Policy, error) {
 	if p.ApplyTo, err = b.text("apply-to"); err != nil {
 		return p, err
 	}
+	if text, isText := b["priority"].(string); isText {
+		return p, badRequest("Validation failed\n\npriority should be a number, actually was <<%q>>\n", text)
+	}
 	priority, _, err := b.integer("priority")
 	if err != nil {
 		return p, err

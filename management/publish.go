@@ -3,6 +3,7 @@ package management
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"strconv"
 	"time"
 
@@ -26,7 +27,7 @@ func publish(r *request) (reply, error) {
 	m.Exchange = r.exchangeArg("exchange")
 	routed, err := r.s.publish(r.http.Context(), r.vhost, r.actor(), r.user, m)
 	if err != nil {
-		return reply{}, channelError(err)
+		return reply{}, missing(channelError(err), "exchange_not_found")
 	}
 	return ok(object{{"routed", routed}})
 }
@@ -46,7 +47,7 @@ func channelError(err error) error {
 
 // readMessage reads a message to publish.
 func readMessage(b body) (*message.Message, error) {
-	if err := b.need("properties", "routing_key", "payload", "payload_encoding"); err != nil {
+	if err := b.need("routing_key", "properties", "payload", "payload_encoding"); err != nil {
 		return nil, err
 	}
 	payload, err := readPayload(b)
@@ -105,9 +106,9 @@ const maxTTL = 315360000000
 // readSpecial acts on the properties that the broker looks into.
 func readSpecial(m *message.Message, p *frames.Properties) error {
 	if p.Has(frames.FlagExpiration) {
-		ttl, err := strconv.ParseInt(string(p.Expiration), 10, 64)
-		if err != nil || ttl < 0 || ttl > maxTTL {
-			return badRequest("406 PRECONDITION_FAILED - invalid expiration '%s': it is a number of milliseconds up to %d", p.Expiration, int64(maxTTL))
+		ttl, wrong := readExpiration(string(p.Expiration))
+		if wrong != "" {
+			return badRequest("406 PRECONDITION_FAILED - invalid expiration '%s': %s", p.Expiration, wrong)
 		}
 		m.TTL = ttl
 	}
@@ -122,6 +123,21 @@ func readSpecial(m *message.Message, p *frames.Properties) error {
 		m.Header = p.Append(nil)
 	}
 	return nil
+}
+
+// readExpiration reads the expiration property, in milliseconds, or says in
+// RabbitMQ's words what is wrong with it.
+func readExpiration(s string) (ttl int64, wrong string) {
+	ttl, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrSyntax):
+		return 0, "no_integer"
+	case s[0] == '-':
+		return 0, "{value_negative," + s + "}"
+	case err != nil || ttl > maxTTL:
+		return 0, "{value_too_large," + s + "}"
+	}
+	return ttl, ""
 }
 
 // keyList reads the additional routing keys of a header.

@@ -115,7 +115,8 @@ func (r *request) queueObject(q *queueRow, d details, single bool) object {
 		member{"node", r.s.cfg.Node}, member{"state", "running"}, member{"type", info.Spec.Arguments.Type})
 	addPolicies(&o, info, single)
 	if !r.withoutStats() {
-		r.addQueueFigures(&o, q, d)
+		addEffective(&o, info)
+		r.addQueueFigures(&o, q, d, single)
 		return o
 	}
 	if r.s.cfg.EnableQueueTotals || r.flag("enable_queue_totals") {
@@ -127,14 +128,11 @@ func (r *request) queueObject(q *queueRow, d details, single bool) object {
 }
 
 func addPolicies(o *object, info *vhost.QueueInfo, single bool) {
-	for _, p := range []struct{ member, name string }{{"policy", info.Policy}, {"operator_policy", info.Operator}} {
-		switch {
-		case p.name != "":
-			o.add(p.member, p.name)
-		case single:
-			o.add(p.member, nil)
-		}
-	}
+	addOrNull(o, "policy", info.Policy, info.Policy != "", single)
+	addOrNull(o, "operator_policy", info.Operator, info.Operator != "", single)
+}
+
+func addEffective(o *object, info *vhost.QueueInfo) {
 	if len(info.Effective) == 0 {
 		o.add("effective_policy_definition", object{})
 		return
@@ -142,7 +140,7 @@ func addPolicies(o *object, info *vhost.QueueInfo, single bool) {
 	o.add("effective_policy_definition", map[string]any(info.Effective))
 }
 
-func (r *request) addQueueFigures(o *object, q *queueRow, d details) {
+func (r *request) addQueueFigures(o *object, q *queueRow, d details, single bool) {
 	st := q.info.Queue.Status()
 	c := queueCounters(&st)
 	w := r.s.sampler.view(part{aQueue, q.vhost, q.info.Spec.Name})
@@ -162,12 +160,12 @@ func (r *request) addQueueFigures(o *object, q *queueRow, d details) {
 		member{"messages_persistent", st.Persistent},
 		member{"messages_paged_out", st.Ready - st.InMemory},
 		member{"storage_version", 2},
-		member{"reductions", 0},
 		member{"user_who_performed_action", q.info.User},
-		member{"exclusive_consumer_tag", textOrNull(st.ExclusiveTag)},
-		member{"single_active_consumer_tag", textOrNull(st.ActiveTag)},
-		member{"head_message_timestamp", secondsOrNull(st.HeadTime)},
 	)
+	addRuntime(o)
+	addOrNull(o, "exclusive_consumer_tag", st.ExclusiveTag, st.ExclusiveTag != "", single)
+	addOrNull(o, "single_active_consumer_tag", st.ActiveTag, st.ActiveTag != "", single)
+	addOrNull(o, "head_message_timestamp", st.HeadTime/1000, st.HeadTime != 0, single)
 	addUse(o, &st)
 	if stats := messageStats(&c, w, d); stats != nil {
 		o.add("message_stats", stats)
@@ -241,18 +239,15 @@ func share(total int64, n, all int) int64 {
 	return total / int64(all) * int64(n)
 }
 
-func textOrNull(s string) any {
-	if s == "" {
-		return nil
+// addOrNull adds a value that a queue may not have: then a single queue's
+// object has null, and one of a list has no such member (RabbitMQ 4.0).
+func addOrNull(o *object, name string, v any, there, single bool) {
+	switch {
+	case there:
+		o.add(name, v)
+	case single:
+		o.add(name, nil)
 	}
-	return s
-}
-
-func secondsOrNull(ms int64) any {
-	if ms == 0 {
-		return nil
-	}
-	return ms / 1000
 }
 
 // timeText writes a time as RabbitMQ does.
@@ -299,7 +294,7 @@ func readQueue(name string, b body) (vhost.QueueDeclare, error) {
 func checkName(what, name string) error {
 	switch {
 	case len(name) > maxNameLength:
-		return badRequest("the name of a %s must not be longer than %d bytes", what, maxNameLength)
+		return badRequest("%s should be less than %d bytes, actually was %d\n", what, maxNameLength, len(name))
 	case name == "" && what == "queue":
 		return badRequest("the name of a queue must not be empty")
 	case !utf8.ValidString(name):

@@ -37,9 +37,9 @@ func TestQueueRefusals(t *testing.T) {
 	}{
 		{"/queues/%2F/q", `{"arguments":{"x-message-ttl":-1}}`, 400, "invalid arg 'x-message-ttl' for queue 'q' in vhost '/': {value_negative,-1}"},
 		{"/queues/%2F/q", `{"node":"rabbit@other"}`, 400, "Node rabbit@other could not be contacted"},
-		{"/queues/%2F/" + strings.Repeat("x", 256), `{}`, 400, "the name of a queue must not be longer than 255 bytes"},
+		{"/queues/%2F/" + strings.Repeat("x", 256), `{}`, 400, "queue should be less than 255 bytes, actually was 256\n"},
 		{"/queues/%2F/amq.q", `{}`, 401, "Access refused."},
-		{"/queues/none/q", `{}`, 404, "Not Found"},
+		{"/queues/none/q", `{}`, 404, "vhost_not_found"},
 	} {
 		has(t, a.do("PUT", tt.path, tt.body, tt.code), J{"reason": tt.reason})
 	}
@@ -180,12 +180,12 @@ func TestPolicyRefusals(t *testing.T) {
 	a := newAPI(t, nil)
 	for body, reason := range map[string]string{
 		`{"pattern":"^a"}`: "[{key_missing,definition}]",
-		`{"pattern":"(","definition":{"max-length":1}}`:                   "Validation failed\n\npattern should be regular expression but is invalid: {\"missing )\",1}",
-		`{"pattern":"","definition":{"max-length":"5"}}`:                  `Validation failed` + "\n\n" + `<<"5">> is not a valid maximum length`,
-		`{"pattern":"","definition":{"nosuch":1}}`:                        "Validation failed\n\n[{<<\"nosuch\">>,1}] are not recognised policy settings",
-		`{"pattern":"","definition":{}}`:                                  "Validation failed\n\nno policy provided",
-		`{"pattern":"","definition":{"max-length":1},"apply-to":"foo"}`:   "Validation failed\n\napply-to 'foo' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'",
-		`{"pattern":"","definition":{"max-length":1},"priority":"first"}`: "priority must be an integer",
+		`{"pattern":"(","definition":{"max-length":1}}`:                   "Validation failed\n\npattern should be regular expression but is invalid: {\"missing )\",1}\n",
+		`{"pattern":"","definition":{"max-length":"5"}}`:                  `Validation failed` + "\n\n" + `<<"5">> is not a valid maximum length` + "\n",
+		`{"pattern":"","definition":{"nosuch":1}}`:                        "Validation failed\n\n[{<<\"nosuch\">>,1}] are not recognised policy settings\n",
+		`{"pattern":"","definition":{}}`:                                  "Validation failed\n\nno policy provided\n",
+		`{"pattern":"","definition":{"max-length":1},"apply-to":"foo"}`:   "Validation failed\n\napply-to 'foo' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'\n",
+		`{"pattern":"","definition":{"max-length":1},"priority":"first"}`: "Validation failed\n\npriority should be a number, actually was <<\"first\">>\n",
 	} {
 		has(t, a.do("PUT", "/policies/%2F/p", body, 400), J{"error": "bad_request", "reason": reason})
 	}

@@ -150,7 +150,7 @@ func deleteVHost(r *request) (reply, error) {
 
 func startVHost(r *request) (reply, error) {
 	if node := r.arg("node"); node != r.s.cfg.Node {
-		return reply{}, badRequest("Request to node %s failed with {nodedown}", node)
+		return reply{}, badRequest("Request to node %s failed with nodedown", node)
 	}
 	return noContent, nil
 }
