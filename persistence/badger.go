@@ -182,11 +182,11 @@ func (e *badgerEngine) reclaim(share float64) error {
 		defer e.gate.Unlock()
 	}
 	defer e.files.used.at.Store(0)
-	e.files.advised = 0 // reading has mapped old files again
+	e.files.advised.Store(0) // reading has mapped old files again
 	for {
 		err := e.db.RunValueLogGC(share)
 		switch {
-		case errors.Is(err, badger.ErrNoRewrite):
+		case errors.Is(err, badger.ErrNoRewrite), errors.Is(err, badger.ErrRejected):
 			return nil
 		case err != nil:
 			return fmt.Errorf("collect the value log: %w", err)
@@ -244,9 +244,8 @@ func (l *badgerLog) Debugf(string, ...any) {}
 type fileWatch struct {
 	dir  string
 	next atomic.Pointer[[2]string] // the files that come next
-	// advised is the number of the value file that was the newest at the last
-	// advice; owned by the keeper.
-	advised int
+	// advised is the number of the value file that was the newest at the last advice.
+	advised atomic.Int64
 	used    struct {
 		at    atomic.Int64 // when measured, Unix nanoseconds
 		bytes atomic.Int64
@@ -273,10 +272,10 @@ func (e *badgerEngine) advise() {
 		filepath.Join(e.dir, fmt.Sprintf("%06d.vlog", vlog+1)),
 		filepath.Join(e.dir, fmt.Sprintf("%05d.mem", mem+1)),
 	})
-	if err := adviseMappings(e.dir, e.files.advised, vlog, mem); err != nil {
+	if err := adviseMappings(e.dir, int(e.files.advised.Load()), vlog, mem); err != nil {
 		e.log.log.Debug("page advice", zap.Error(err))
 	}
-	e.files.advised = vlog
+	e.files.advised.Store(int64(vlog))
 }
 
 // newest is the number of the youngest file of each kind.

@@ -33,6 +33,10 @@ const (
 	// wholeFile is the share of a file that must be dead for it to be collected.
 	// What is missing to 1 is less than one value: nothing is ever moved.
 	wholeFile = 0.99999
+	// mostFile is the share to go on with when whole files are not enough: Badger
+	// looks only at the file with the most garbage, and one that has a few live
+	// values left holds up all others. Markers make the moving safe.
+	mostFile = 0.75
 	// startShare is the same for the pass at the start, which also takes files
 	// whose statistics were lost in a crash.
 	startShare = 0.5
@@ -170,8 +174,22 @@ func (k *keeper) reclaim() bool {
 		return false
 	}
 	k.collect(wholeFile)
+	if k.crowded(2) {
+		k.collect(mostFile)
+		k.collect(wholeFile)
+	}
 	k.s.eng.advise()
 	return true
+}
+
+// crowded reports whether the files take more than so many times what is live,
+// and what is normal between two passes.
+func (k *keeper) crowded(times int64) bool {
+	live := 0.0
+	for _, ck := range k.s.liveChunks() {
+		live += float64(ck.size) * ck.liveShare()
+	}
+	return k.s.eng.used() > times*int64(live)+k.s.opts.gcStep+3*k.s.sizes.vlog
 }
 
 // pad writes so much padding that the memtable is flushed: only a flushed

@@ -484,9 +484,7 @@ func (k *keeper) moved(err error, bytes int64) bool {
 // relocate moves the live records out of files that are mostly dead. It
 // reports whether it moved any.
 func (k *keeper) relocate() bool {
-	s := k.s
-	live := s.live.Load()
-	if s.eng.used() <= 3*live+k.s.opts.gcStep+2*s.sizes.vlog {
+	if !k.crowded(3) {
 		return false
 	}
 	any := false
