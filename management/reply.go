@@ -12,8 +12,9 @@ import (
 type reply struct {
 	status   int
 	location string
-	body     any   // written as JSON; nil is no body
-	list     *list // in place of body
+	body     any    // written as JSON; nil is no body
+	list     *list  // in place of body
+	page     string // in place of body: HTML
 }
 
 // noContent is the success of what has nothing to say.
@@ -43,6 +44,11 @@ func (r *request) answer(a reply) error {
 			return err
 		}
 		r.write(http.StatusOK, body)
+		return nil
+	}
+	if a.page != "" {
+		r.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(r.w, a.page) // the client has gone if this fails
 		return nil
 	}
 	if a.body == nil {

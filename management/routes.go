@@ -16,6 +16,8 @@ func routes() []route {
 		{"GET", "/whoami", anyTag, whoami},
 		{"GET", "/auth", anybody, authSettings},
 		{"GET", "/version", anybody, version},
+		{"GET", "/openapi.json", anybody, openAPI},
+		{"GET", "/index.html", anybody, reference},
 		{"POST", "/login", anybody, login},
 		{"GET", "/auth/attempts/{node}", monitor, authAttempts},
 		{"GET", "/auth/attempts/{node}/source", monitor, authAttempts},

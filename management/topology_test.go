@@ -228,7 +228,7 @@ func TestLimits(t *testing.T) {
 	a.do("PUT", "/vhost-limits/%2F/nosuch", `{"value":1}`, 400)
 	a.do("PUT", "/user-limits/guest/max-channels", `{"value":"3"}`, 204)
 	a.is("/user-limits/guest", `[{"user":"guest","value":{"max-channels":3}}]`)
-	a.do("PUT", "/user-limits/nobody/max-channels", `{"value":3}`, 404)
+	a.do("PUT", "/user-limits/nobody/max-channels", `{"value":3}`, 400)
 	a.do("PUT", "/user-limits/guest/max-channels", `{}`, 400)
 	a.do("DELETE", "/user-limits/guest/max-channels", "", 204)
 	a.is("/user-limits", `[]`)

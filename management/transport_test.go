@@ -183,6 +183,26 @@ func TestBodies(t *testing.T) {
 	has(t, a.do("GET", "/queues/%2F/q", "", 200), J{"durable": true})
 }
 
+func TestReference(t *testing.T) {
+	a := newAPI(t, nil)
+	open := func(r *http.Request) { r.Header.Del("Authorization") }
+	doc := decode(t, a.request("GET", "/openapi.json", "", open).Body).(J)
+	has(t, doc, J{"openapi": "3.1.0"})
+	paths := doc["paths"].(J)
+	page := a.request("GET", "/index.html", "", open).Body.String()
+	for _, row := range routes() {
+		item, _ := paths[row.path].(J)
+		if item[strings.ToLower(row.method)] == nil {
+			t.Errorf("openapi.json lacks %s %s", row.method, row.path)
+		}
+		if !strings.Contains(page, "<td>"+row.method+"</td><td><code>/api"+row.path+"<") {
+			t.Errorf("index.html lacks %s %s", row.method, row.path)
+		}
+	}
+	want := []any{J{"name": "vhost", "in": "path", "required": true, "schema": J{"type": "string"}}}
+	has(t, paths["/queues/{vhost}"].(J), J{"parameters": want})
+}
+
 func TestEveryRouteAnswers(t *testing.T) {
 	a := newAPI(t, nil)
 	for _, row := range routes() {

@@ -172,7 +172,8 @@ func putUserLimit(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return done(orNotFound(r.s.cfg.Auth.SetLimit(r.arg("user"), auth.Limit(r.arg("limit")), int(n))))
+	err = r.s.cfg.Auth.SetLimit(r.arg("user"), auth.Limit(r.arg("limit")), int(n))
+	return done(notFoundIsBad(err, "no_such_user"))
 }
 
 // setUserLimits sets the limits of a user's definition.
