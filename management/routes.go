@@ -1,7 +1,7 @@
 package management
 
 // routes is the full list of the API's paths, without the leading /api. Of two
-// that fit the first one counts.
+// that fit the first one counts. The methods of one path stand together.
 func routes() []route {
 	return []route{
 		// The cluster, the node, who is asking.
@@ -20,8 +20,8 @@ func routes() []route {
 		{"GET", "/index.html", anybody, reference},
 		{"POST", "/login", anybody, login},
 		{"GET", "/auth/attempts/{node}", monitor, authAttempts},
-		{"GET", "/auth/attempts/{node}/source", monitor, authAttempts},
 		{"DELETE", "/auth/attempts/{node}", administrator, nothing},
+		{"GET", "/auth/attempts/{node}/source", monitor, authAttempts},
 		{"GET", "/auth/hash_password/{password}", administrator, hashPassword},
 		{"GET", "/feature-flags", anyTag, featureFlags},
 		{"PUT", "/feature-flags/{flag}/enable", administrator, enableFeatureFlag},
