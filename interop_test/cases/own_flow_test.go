@@ -1,0 +1,145 @@
+//go:build !foreign
+
+package cases_test
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// An alarm stops those who publish and nobody else (lavinmq#2202). These tests
+// share one broker, so they do not run in parallel.
+func TestAlarmStopsPublishers(t *testing.T) {
+	c := connect(t)
+	c.ok(c.declare("q", "", nil))
+	c.puts("q", "0")
+	own.server.SetAlarm("memory", true)
+	lift := func() { own.server.SetAlarm("memory", false) }
+	t.Cleanup(lift)
+
+	d := c.again(login{}) // new connections are welcome
+	d.is(d.declare("new", "", nil), "ok new 0 0")
+	d.ok(d.consume("q", "t", "", nil)) // and may consume
+	d.want(`deliver t #1 /q "0"`)
+	d.ack(1, "")
+	d.is(d.sync(), "ok")
+	d.wantNothing()
+
+	c.publish("", "q", "1", props{}, "")
+	d.want(`deliver t #2 /q "1"`) // what caused it is taken
+	it, _ := c.read(patience)
+	c.is(c.text(it), "blocked low on memory")
+	own.server.SetAlarm("disk", true)
+	c.send(methodFrame(1, queueDeclare, u16(0), short(c.name("q")), u8(1), table{}.encode()))
+	c.wantNothing()
+	lift()
+	c.wantNothing() // the disk's is up still
+	own.server.SetAlarm("disk", false)
+	it, _ = c.read(patience)
+	c.is(c.text(it), "unblocked")
+	c.is(c.reply(), "ok q 0 1")
+}
+
+// Clients that do not know connection.blocked are stopped without a word.
+func TestAlarmIsSilentForClientsThatDoNotKnowIt(t *testing.T) {
+	c := connectAs(t, login{capabilities: table{}})
+	c.ok(c.declare("q", "", nil))
+	own.server.SetAlarm("disk", true)
+	t.Cleanup(func() { own.server.SetAlarm("disk", false) })
+	c.publish("", "q", "1", props{}, "")
+	c.wantNothing()
+	c.send(methodFrame(1, queueDeclare, u16(0), short(c.name("q")), u8(1), table{}.encode()))
+	c.wantNothing()
+	own.server.SetAlarm("disk", false)
+	c.is(c.reply(), "ok q 1 0")
+}
+
+// A blocked client that goes away is not held on to.
+func TestBlockedClientMayLeave(t *testing.T) {
+	c := connect(t)
+	c.ok(c.declare("x", "x", nil))
+	own.server.SetAlarm("memory", true)
+	t.Cleanup(func() { own.server.SetAlarm("memory", false) })
+	c.publish("", "x", "1", props{}, "")
+	it, _ := c.read(patience)
+	c.is(c.text(it), "blocked low on memory")
+	_ = c.sock.Close()
+	c.ended = "closed"
+	d := c.again(login{})
+	d.eventually("ok x 0 0", func() string { return d.declare("x", "x", nil) })
+}
+
+// Heartbeats go on while a client is blocked, and it is not cut off.
+func TestBlockedClientGetsHeartbeats(t *testing.T) {
+	c := connectAs(t, login{heartbeat: 1})
+	c.ok(c.declare("x", "x", nil))
+	own.server.SetAlarm("memory", true)
+	t.Cleanup(func() { own.server.SetAlarm("memory", false) })
+	c.publish("", "x", "1", props{}, "")
+	beats := 0
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end) && c.ended == ""; {
+		if f, ok := c.frame(time.Second); ok && f.kind == frameHeartbeat {
+			beats++
+		}
+		c.send(frame(frameHeartbeat, 0, nil))
+	}
+	if beats < 4 || c.ended != "" {
+		t.Errorf("%d heartbeats in 4 s, %s, want 4 and an open connection", beats, c.ended)
+	}
+}
+
+// A no-ack reader that does not read costs little (bunny#603, streadway/amqp#149,
+// MassTransit#3788).
+func TestSlowReaderCostsLittle(t *testing.T) {
+	c := connect(t)
+	c.ok(c.declare("q", "", nil))
+	const n, size = 100_000, 1000
+	body := strings.Repeat("m", size)
+	batch := strings.Repeat(string(c.message("", "q", body, props{}, "")), 100)
+	for range n / 100 {
+		c.send([]byte(batch))
+	}
+	c.is(c.sync(), "ok")
+	c.is(c.depth("q"), "100000 0")
+	before := heap()
+	d := c.again(login{})
+	d.ready()
+	d.tell(basicConsume, u16(0), short(c.name("q")), short("t"), bits("a", "laxn"), table{}.encode())
+	c.pause(500 * time.Millisecond)
+	grown := int64(heap()) - int64(before)
+	if grown > 20<<20 {
+		t.Errorf("memory grew by %d MiB, want little", grown>>20)
+	}
+	left := strings.Fields(c.depth("q"))[0]
+	t.Logf("grown by %d KiB, %s of %d still in the queue", grown>>10, left, n)
+	if len(left) < 5 {
+		t.Errorf("%s messages are left in the queue, want most of %d", left, n)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// A big purge holds up nobody (lavinmq 1.2, lavinmq#1083).
+func TestPurgeOfABigQueueIsFast(t *testing.T) {
+	c := connect(t)
+	c.ok(c.declare("q", "d", nil))
+	c.ok(c.declare("other", "", nil))
+	batch := strings.Repeat(string(c.message("", "q", "0123456789", props{}, "")), 500)
+	for range 400 {
+		c.send([]byte(batch))
+	}
+	c.is(c.sync(), "ok")
+	began := time.Now()
+	c.is(c.purge("q"), "ok 200000")
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the purge took %v, want under 1 s", took)
+	}
+	c.is(c.depth("q"), "0 0")
+}
