@@ -129,21 +129,27 @@ func (r *request) authenticate() error {
 		}
 		return errNoCredentials
 	}
-	peer := peerOf(r.http)
-	if r.s.logins.blocked(peer) {
-		return errTooManyLogins
-	}
-	u, err := r.s.cfg.Auth.Authenticate(name, password, auth.Credentials{Peer: peer})
-	if err != nil {
-		r.s.logins.failed(peer)
-		if strings.Contains(err.Error(), "via localhost") {
-			return notAuthorised("User can only log in via localhost")
-		}
-		return errBadLogin
-	}
-	r.s.logins.succeeded(peer)
+	u, err := r.login(name, password)
 	r.user = u
-	return nil
+	return err
+}
+
+// login checks a name and password, unless too many have failed.
+func (r *request) login(name, password string) (auth.User, error) {
+	who := login{name, peerOf(r.http)}
+	if r.s.logins.blocked(who) {
+		return auth.User{}, errTooManyLogins
+	}
+	u, err := r.s.cfg.Auth.Authenticate(name, password, auth.Credentials{Peer: who.peer})
+	if err != nil {
+		r.s.logins.fail(who)
+		if strings.Contains(err.Error(), "via localhost") {
+			return u, notAuthorised("User can only log in via localhost")
+		}
+		return u, errBadLogin
+	}
+	r.s.logins.succeed(who)
+	return u, nil
 }
 
 // peerOf is the client's address; the zero one if it has none.

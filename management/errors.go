@@ -28,7 +28,7 @@ var (
 	errNotJSON       = badRequest("not_json")
 	// errTooManyLogins goes beyond RabbitMQ.
 	errTooManyLogins = &failure{http.StatusTooManyRequests, "too_many_requests",
-		"too many failed logins from this address; wait a minute and try again"}
+		"too many failed logins of this user from this address; wait a minute and try again"}
 )
 
 func badRequest(format string, args ...any) *failure {

@@ -3,8 +3,6 @@ package management
 import (
 	"encoding/base64"
 	"net/http"
-
-	"github.com/leveretmq/leveret/auth"
 )
 
 func whoami(r *request) (reply, error) {
@@ -19,19 +17,13 @@ func extensions(*request) (reply, error) {
 	return ok([]object{{{"javascript", "dispatcher.js"}}})
 }
 
-// login handles the form of RabbitMQ's login page.
-func login(r *request) (reply, error) {
+// loginForm handles the form of RabbitMQ's login page.
+func loginForm(r *request) (reply, error) {
 	r.http.Body = http.MaxBytesReader(r.w, r.http.Body, r.s.cfg.MaxBodySize)
 	name, password := r.http.PostFormValue("username"), r.http.PostFormValue("password")
-	peer := peerOf(r.http)
-	if r.s.logins.blocked(peer) {
-		return reply{}, errTooManyLogins
+	if _, err := r.login(name, password); err != nil {
+		return reply{}, err
 	}
-	if _, err := r.s.cfg.Auth.Authenticate(name, password, auth.Credentials{Peer: peer}); err != nil {
-		r.s.logins.failed(peer)
-		return reply{}, errBadLogin
-	}
-	r.s.logins.succeeded(peer)
 	http.SetCookie(r.w, &http.Cookie{
 		Name: "auth", Value: base64.StdEncoding.EncodeToString([]byte(name + ":" + password)),
 		Path: "/", SameSite: http.SameSiteStrictMode, Secure: r.http.TLS != nil,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
+	"sync/atomic"
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/vhost"
@@ -92,43 +94,69 @@ type importing struct {
 // run imports the sections in RabbitMQ's order and stops at the first error.
 func (i *importing) run() error {
 	for _, section := range []struct {
-		name string
-		add  func(item body) error
+		name     string
+		add      func(item body) error
+		parallel int // so many at a time share the store's commits
 	}{
-		{"users", i.addUser},
-		{"vhosts", i.addVHost},
-		{"permissions", i.addPermission},
-		{"exchanges", i.addExchange},
-		{"topic_permissions", i.addTopicPermission},
-		{"global_parameters", i.addGlobal},
-		{"policies", i.addPolicy},
-		{"parameters", i.addParameter},
-		{"queues", i.addQueue},
-		{"bindings", i.addBinding},
+		{"users", i.addUser, 1},
+		{"vhosts", i.addVHost, 1},
+		{"permissions", i.addPermission, 1},
+		{"exchanges", i.addExchange, importWriters},
+		{"topic_permissions", i.addTopicPermission, 1},
+		{"global_parameters", i.addGlobal, 1},
+		{"policies", i.addPolicy, 1},
+		{"parameters", i.addParameter, 1},
+		{"queues", i.addQueue, importWriters},
+		{"bindings", i.addBinding, importWriters},
 	} {
-		if err := i.each(section.name, section.add); err != nil {
+		if err := i.each(section.name, section.parallel, section.add); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// each adds the items of a section.
-func (i *importing) each(section string, add func(item body) error) error {
+// importWriters is how many definitions are written at a time.
+const importWriters = 64
+
+// each adds the items of a section, so many at a time, and returns the first
+// error.
+func (i *importing) each(section string, parallel int, add func(item body) error) error {
 	list, isList := i.defs[section].([]any)
 	if !isList && i.defs[section] != nil {
 		return badRequest("%s must be a list", section)
 	}
-	for n, v := range list {
-		item, isObject := v.(map[string]any)
-		if !isObject {
-			return badRequest("item %d of %s must be an object", n, section)
-		}
-		if err := add(item); err != nil {
-			return err
-		}
+	var (
+		wg    sync.WaitGroup
+		next  atomic.Int64
+		first atomic.Pointer[error]
+	)
+	for range min(parallel, len(list)) {
+		wg.Go(func() { // ends with the list or the first error
+			for first.Load() == nil {
+				n := int(next.Add(1)) - 1
+				if n >= len(list) {
+					return
+				}
+				if err := addItem(section, n, list[n], add); err != nil {
+					first.CompareAndSwap(nil, &err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := first.Load(); err != nil {
+		return *err
 	}
 	return nil
+}
+
+func addItem(section string, n int, v any, add func(item body) error) error {
+	item, isObject := v.(map[string]any)
+	if !isObject {
+		return badRequest("item %d of %s must be an object", n, section)
+	}
+	return add(item)
 }
 
 // vhost finds the vhost of an item.

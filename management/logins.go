@@ -7,18 +7,25 @@ import (
 )
 
 const (
-	// maxFailedLogins is how many logins may fail from one address within
-	// failedLoginWindow before others from there are not looked at.
+	// maxFailedLogins is how many logins of one user may fail from one address
+	// within failedLoginWindow before others are not looked at. All users may
+	// come from one address: that of a proxy.
 	maxFailedLogins   = 60
 	failedLoginWindow = time.Minute
-	// maxLoginPeers bounds the addresses that are remembered.
+	// maxLoginPeers bounds what is remembered.
 	maxLoginPeers = 10_000
 )
 
 // logins slows down who guesses passwords. The zero value is ready.
 type logins struct {
-	mu    sync.Mutex // guards peers; held for one access
-	peers map[netip.Addr]failedLogins
+	mu     sync.Mutex // guards failed; held for one access
+	failed map[login]failedLogins
+}
+
+// A login is who tries from where.
+type login struct {
+	user string
+	peer netip.Addr
 }
 
 type failedLogins struct {
@@ -26,30 +33,30 @@ type failedLogins struct {
 	since time.Time
 }
 
-// blocked says whether too many logins from the address have failed lately.
-func (l *logins) blocked(peer netip.Addr) bool {
+// blocked says whether too many of these logins have failed lately.
+func (l *logins) blocked(who login) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f, ok := l.peers[peer]
+	f, ok := l.failed[who]
 	return ok && f.count >= maxFailedLogins && time.Since(f.since) < failedLoginWindow
 }
 
-func (l *logins) failed(peer netip.Addr) {
+func (l *logins) fail(who login) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.peers == nil || len(l.peers) >= maxLoginPeers {
-		l.peers = make(map[netip.Addr]failedLogins)
+	if l.failed == nil || len(l.failed) >= maxLoginPeers {
+		l.failed = make(map[login]failedLogins)
 	}
-	f := l.peers[peer]
+	f := l.failed[who]
 	if now := time.Now(); now.Sub(f.since) >= failedLoginWindow {
 		f = failedLogins{since: now}
 	}
 	f.count++
-	l.peers[peer] = f
+	l.failed[who] = f
 }
 
-func (l *logins) succeeded(peer netip.Addr) {
+func (l *logins) succeed(who login) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.peers, peer)
+	delete(l.failed, who)
 }

@@ -181,6 +181,7 @@ type Server struct {
 	sampler *sampler
 	logins  logins
 	queues  queueLists
+	alive   sync.Mutex    // held for one aliveness test
 	gzips   sync.Pool     // of *gzip.Writer
 	heavy   chan struct{} // held while a long list is made
 	running sync.WaitGroup

@@ -18,7 +18,7 @@ func routes() []route {
 		{"GET", "/version", anybody, version},
 		{"GET", "/openapi.json", anybody, openAPI},
 		{"GET", "/index.html", anybody, reference},
-		{"POST", "/login", anybody, login},
+		{"POST", "/login", anybody, loginForm},
 		{"GET", "/auth/attempts/{node}", monitor, authAttempts},
 		{"DELETE", "/auth/attempts/{node}", administrator, nothing},
 		{"GET", "/auth/attempts/{node}/source", monitor, authAttempts},

@@ -34,8 +34,9 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-func TestFailedLoginsAreLimitedByAddress(t *testing.T) {
+func TestFailedLoginsAreLimited(t *testing.T) {
 	a := newAPI(t, nil)
+	a.user("u", "management")
 	wrong := func(r *http.Request) { r.SetBasicAuth("guest", "x") }
 	for range maxFailedLogins {
 		a.request("GET", "/whoami", "", wrong)
@@ -46,6 +47,9 @@ func TestFailedLoginsAreLimitedByAddress(t *testing.T) {
 	other := func(r *http.Request) { r.RemoteAddr = "[::1]:1" }
 	if w := a.request("GET", "/whoami", "", other); w.Code != 200 {
 		t.Errorf("from another address: %d, want 200", w.Code)
+	}
+	if w := a.request("GET", "/whoami", "", as("u")); w.Code != 200 {
+		t.Errorf("another user: %d, want 200", w.Code)
 	}
 }
 
