@@ -143,8 +143,11 @@ func decodeDirectory(b []byte) (*directory, error) {
 	return d, nil
 }
 
-// minDirEntry is the least number of bytes of a run in a directory.
-const minDirEntry = 14
+// The least number of bytes of a run in a directory, and of a record in a run.
+const (
+	minDirEntry = 14
+	minRecord   = 4
+)
 
 func (e *dirEntry) decode(r *reader, prev LogID) {
 	e.log = LogID(r.number(uint64(math.MaxUint32-prev))) + prev
@@ -169,7 +172,7 @@ func (e *dirEntry) decode(r *reader, prev LogID) {
 	default:
 		r.fail()
 	}
-	if e.first+uint64(e.span) < e.first {
+	if e.first+uint64(e.span) < e.first || e.size < minRecord*uint64(e.count) {
 		r.fail()
 	}
 }

@@ -101,7 +101,7 @@ type modelTest struct {
 }
 
 func TestModel(t *testing.T) {
-	seeds := 6
+	seeds := 3
 	if n, err := strconv.Atoi(os.Getenv("LEVERET_MODEL_SEEDS")); err == nil {
 		seeds = n
 	}
@@ -111,9 +111,12 @@ func TestModel(t *testing.T) {
 			if seed%3 == 1 {
 				m.opts.Profile = Server
 			}
+			if seed%2 == 1 {
+				m.opts.Durability = Relaxed
+			}
 			m.store = openTest(t, m.opts)
 			defer func() { m.store.Close() }()
-			for range 400 {
+			for range 300 {
 				m.step()
 			}
 			m.check()
