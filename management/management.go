@@ -177,6 +177,8 @@ type Server struct {
 	started time.Time   // immutable
 
 	http    http.Server
+	closing chan struct{} // closed by Shutdown: streams end
+	closed  sync.Once
 	stop    context.CancelFunc // ends the sampler
 	sampler *sampler
 	logins  logins
@@ -200,6 +202,7 @@ type listener struct {
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), started: time.Now()}
 	s.log = s.cfg.Log
+	s.closing = make(chan struct{})
 	s.heavy = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/4))
 	s.router = newRouter(s.cfg.PathPrefix, routes())
 	s.http = http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
@@ -246,6 +249,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // Shutdown ends the sampler, stops accepting and waits for the requests under
 // way; when ctx ends first it cuts them off.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.closed.Do(func() { close(s.closing) })
 	s.stop()
 	s.running.Wait()
 	err := s.http.Shutdown(ctx)

@@ -12,9 +12,10 @@ import (
 type reply struct {
 	status   int
 	location string
-	body     any    // written as JSON; nil is no body
-	list     *list  // in place of body
-	page     string // in place of body: HTML
+	body     any          // written as JSON; nil is no body
+	list     *list        // in place of body
+	page     string       // in place of body: HTML
+	stream   func() error // in place of body: writes the answer by itself
 }
 
 // noContent is the success of what has nothing to say.
@@ -45,6 +46,9 @@ func (r *request) answer(a reply) error {
 		}
 		r.write(http.StatusOK, body)
 		return nil
+	}
+	if a.stream != nil {
+		return a.stream()
 	}
 	if a.page != "" {
 		r.w.Header().Set("Content-Type", "text/html; charset=utf-8")

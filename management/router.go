@@ -95,6 +95,11 @@ func (res *resource) fits(segments []string) bool {
 	})
 }
 
+// other says that the answer is something else than JSON.
+func (res *resource) other() bool {
+	return res.segments[0] == "index.html" || res.segments[0] == "events"
+}
+
 // variable returns the segment that a variable stands for, "" if the path has
 // no such variable.
 func (res *resource) variable(name string, segments []string) (value string, ok bool) {

@@ -23,6 +23,7 @@ func routes() []route {
 		{"DELETE", "/auth/attempts/{node}", administrator, nothing},
 		{"GET", "/auth/attempts/{node}/source", monitor, authAttempts},
 		{"GET", "/auth/hash_password/{password}", administrator, hashPassword},
+		{"GET", "/events", monitor, events},
 		{"GET", "/feature-flags", anyTag, featureFlags},
 		{"PUT", "/feature-flags/{flag}/enable", administrator, enableFeatureFlag},
 		{"GET", "/deprecated-features", anyTag, deprecatedFeatures},

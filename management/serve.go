@@ -48,7 +48,7 @@ func (r *request) serve() {
 		r.w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	if method == http.MethodGet && !acceptsJSON(r.http.Header) && r.segments[0] != "index.html" {
+	if method == http.MethodGet && !acceptsJSON(r.http.Header) && !r.resource.other() {
 		r.w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}

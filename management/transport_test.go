@@ -215,8 +215,8 @@ func TestEveryRouteAnswers(t *testing.T) {
 			path = strings.ReplaceAll(path, "{"+name+"}", value)
 		}
 		path = strings.NewReplacer("{", "", "}", "").Replace(path)
-		if strings.HasPrefix(row.path, "/users/") && row.method == "DELETE" {
-			continue // it would delete the user of this test
+		if strings.HasPrefix(row.path, "/users/") && row.method == "DELETE" || path == "/events" {
+			continue // it would delete the user of this test, or never end
 		}
 		if w := a.request(row.method, path, "", nil); w.Code >= 500 && !strings.HasPrefix(path, "/health/") || w.Code == 405 {
 			t.Errorf("%s %s = %d %s", row.method, path, w.Code, w.Body)

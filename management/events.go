@@ -1,0 +1,151 @@
+package management
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+const (
+	// eventExchange has the broker's events; it is in the vhost "/".
+	eventExchange = "amq.rabbitmq.event"
+	// maxEvents bounds the events that wait for a slow reader; further ones
+	// wait in the queue, and eventQueueLength there.
+	maxEvents        = 256
+	eventQueueLength = 10_000
+	// eventPause is how long a stream is silent at most: proxies cut idle ones.
+	eventPause = 15 * time.Second
+)
+
+// events handles GET /events, which RabbitMQ does not have: the broker's events
+// as server-sent events. The type is the event's name, queue.created for
+// instance, the data its fields.
+func events(r *request) (reply, error) {
+	v, exists := r.s.cfg.VHosts.Get("/")
+	if !exists {
+		return reply{}, errNotFound
+	}
+	return reply{status: http.StatusOK, stream: func() error { return r.streamEvents(v) }}, nil
+}
+
+// streamEvents listens with an exclusive queue of its own, until the client
+// leaves or the server stops.
+func (r *request) streamEvents(v *vhost.VHost) error {
+	owner := &listenerActor{Actor: vhost.System}
+	defer v.ReleaseOwner(owner)
+	q, err := v.DeclareQueue(owner, vhost.QueueDeclare{Exclusive: true,
+		Arguments: frames.Table{{Name: "x-max-length", Value: int64(eventQueueLength)}}})
+	if err != nil {
+		return err
+	}
+	if err := v.BindQueue(owner, q.Name(), eventExchange, "#", nil); err != nil {
+		return err
+	}
+	inbox := &inbox{wake: make(chan struct{}, 1)}
+	sub := &queue.Subscription{Consumer: inbox, Tag: "events", NoAck: true, Exclusive: true, Window: &queue.Window{}}
+	if err := q.Subscribe(sub); err != nil {
+		return err
+	}
+	defer q.Cancel(sub)
+	r.w.Header().Set("Content-Type", "text/event-stream")
+	r.w.Header().Set("Cache-Control", "no-cache")
+	r.w.WriteHeader(http.StatusOK)
+	return r.forward(r.http.Context(), q, sub, inbox)
+}
+
+// forward writes events as they come.
+func (r *request) forward(ctx context.Context, q queue.Queue, sub *queue.Subscription, in *inbox) error {
+	flush := http.NewResponseController(r.w).Flush
+	tick := time.NewTicker(eventPause)
+	defer tick.Stop()
+	b := []byte(": events\n\n")
+	for {
+		if _, err := r.w.Write(b); err != nil {
+			return nil // the client has left
+		}
+		if err := flush(); err != nil {
+			return nil // likewise
+		}
+		b = b[:0]
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.s.closing:
+			return nil
+		case <-tick.C:
+			b = append(b, ": still here\n\n"...)
+		case <-in.wake:
+			for _, m := range in.take() {
+				b = appendEvent(b, m, q.Name())
+			}
+			q.Resume(sub)
+		}
+	}
+}
+
+// appendEvent appends one event in the form of server-sent events, unless it is
+// about the stream's own queue.
+func appendEvent(dst []byte, m *message.Message, own string) []byte {
+	var p frames.Properties
+	var fields frames.Table
+	if p.Parse(m.Header) == nil {
+		fields, _ = p.Table() // the broker has made it
+	}
+	if to, _ := fields.Lookup("destination_name"); to == own {
+		return dst
+	}
+	dst = append(append(dst, "event: "...), m.RoutingKey...)
+	dst = appendJSON(append(dst, "\ndata: "...), fields)
+	return append(dst, "\n\n"...)
+}
+
+// An inbox is the consumer of a stream.
+type inbox struct {
+	wake chan struct{} // capacity 1
+
+	mu     sync.Mutex // guards events; held to append or to swap. A leaf
+	events []*message.Message
+}
+
+var _ queue.Consumer = (*inbox)(nil)
+
+// Deliver implements queue.Consumer.
+func (in *inbox) Deliver(batch []queue.Delivery) int {
+	in.mu.Lock()
+	n := min(len(batch), maxEvents-len(in.events))
+	for _, d := range batch[:n] {
+		in.events = append(in.events, d.Msg)
+	}
+	in.mu.Unlock()
+	select {
+	case in.wake <- struct{}{}:
+	default:
+	}
+	return n
+}
+
+// Cancelled implements queue.Consumer.
+func (in *inbox) Cancelled(*queue.Subscription) {}
+
+// Activated implements queue.Consumer.
+func (in *inbox) Activated(*queue.Subscription, bool) {}
+
+func (in *inbox) take() []*message.Message {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	all := in.events
+	in.events = nil
+	return all
+}
+
+// A listenerActor owns the queue of a stream. Nobody else can use it.
+type listenerActor struct{ vhost.Actor }
+
+// Owner implements vhost.Actor.
+func (a *listenerActor) Owner() any { return a }
