@@ -155,6 +155,7 @@ func (q *Queue) beginLocked(m *message.Message, n int) appending {
 	c := a.c
 	c.first, c.next, c.time, c.pos = q.next, q.next+uint64(n), q.lastTime, q.pos
 	c.segment, c.segmentFirst, c.segmentPos = q.active, q.activeFirst, q.activePos
+	c.tracker = q.tracker.log.ID()
 	return a
 }
 

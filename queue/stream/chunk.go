@@ -20,6 +20,7 @@ import (
 //	bytes of their property blocks in deliveries
 //	position in the stream, in bytes
 //	segment: its number, how many messages and bytes of it are before
+//	the log of the stream's tracker
 //	[filter: its length(1) and the Bloom filter of the filter values]
 //	[if it is apart: the message, without its body]
 //
@@ -32,7 +33,8 @@ type chunk struct {
 	segment      uint64
 	segmentFirst uint64 // the first offset of the segment
 	segmentPos   int64  // where the segment begins
-	headers      int    // bytes of the property blocks in deliveries
+	tracker      persistence.LogID
+	headers      int // bytes of the property blocks in deliveries
 	flags        byte
 	bloom        []byte // nil if no message has a filter value
 	extra, body  []byte // of the record
@@ -68,7 +70,7 @@ const (
 )
 
 // extraSize is the most that Extra takes besides filter and message, in bytes.
-const extraSize = 3 + 7*binary.MaxVarintLen64
+const extraSize = 3 + 8*binary.MaxVarintLen64
 
 var errChunk = errors.New("a chunk of the stream is damaged, or has a format that this version does not know")
 
@@ -84,6 +86,7 @@ func (c *chunk) appendExtra(b []byte) []byte {
 	b = binary.AppendUvarint(b, c.segment)
 	b = binary.AppendUvarint(b, c.first-c.segmentFirst)
 	b = binary.AppendUvarint(b, uint64(c.pos-c.segmentPos))
+	b = binary.AppendUvarint(b, uint64(c.tracker))
 	if c.flags&filtered != 0 {
 		b = append(b, byte(len(c.bloom)))
 		b = append(b, c.bloom...)
@@ -98,6 +101,7 @@ func (c *chunk) open(rec *persistence.Record) error {
 	count, headers := r.number(math.MaxInt32), r.number(math.MaxInt32)
 	pos, segment := r.number(math.MaxInt64), r.uvarint()
 	before, bytesBefore := r.uvarint(), r.number(math.MaxInt64)
+	tracker := r.number(math.MaxUint32)
 	var bloom []byte
 	if flags&filtered != 0 {
 		bloom = r.take(uint64(r.byte()))
@@ -109,7 +113,7 @@ func (c *chunk) open(rec *persistence.Record) error {
 	*c = chunk{
 		first: rec.ID - count, next: rec.ID, time: rec.Time, pos: int64(pos), segment: segment,
 		segmentFirst: rec.ID - count - before, segmentPos: int64(pos - bytesBefore),
-		headers: int(headers), flags: flags, bloom: bloom, extra: rec.Extra, body: rec.Body, data: rec.Body,
+		tracker: persistence.LogID(tracker), headers: int(headers), flags: flags, bloom: bloom, extra: rec.Extra, body: rec.Body, data: rec.Body,
 	}
 	if flags&apart != 0 {
 		c.data = r.b

@@ -7,11 +7,14 @@ import (
 )
 
 // open makes the log of a new stream, or takes over that of a reopened one. Of
-// that two chunks are read, whatever it holds: the first and the last.
+// that two chunks are read, whatever it holds: the first and the last. Nobody
+// else has the queue yet.
 func (q *Queue) open() (err error) {
 	if q.env.LogID == 0 {
-		q.log, err = q.env.Store.NewLog()
-		return err
+		if q.log, err = q.env.Store.NewLog(); err != nil {
+			return err
+		}
+		return q.openTrackerLocked(0)
 	}
 	if q.log, err = q.env.Store.OpenLog(q.env.LogID); err != nil {
 		return err
@@ -24,7 +27,7 @@ func (q *Queue) open() (err error) {
 			return q.takeOver(info)
 		}
 	}
-	return nil
+	return q.openTrackerLocked(0)
 }
 
 // lane is where the chunks are in the log.
@@ -49,7 +52,7 @@ func (q *Queue) takeOver(info persistence.LaneInfo) error {
 	if q.activeFirst > q.first {
 		q.unknown = q.activeFirst
 	}
-	return nil
+	return q.openTrackerLocked(youngest.tracker)
 }
 
 // chunkAt reads the chunk that holds an offset, or the first one after it; ok is

@@ -52,6 +52,7 @@ type Queue struct {
 	retention bool      // a segment was closed or a limit changed: see retain
 	retaining bool      // a goroutine is at it
 
+	tracker tracker
 	readers []*reader // in no order
 	tailing []*reader // those that have had everything, in no order
 	cache   cache
@@ -238,6 +239,7 @@ func (q *Queue) haltLocked() {
 		q.retry.Stop()
 	}
 	for _, r := range q.readers {
+		q.saveLocked(r)
 		r.wait |= departed
 		r.cur = nil
 	}
@@ -263,5 +265,6 @@ func (q *Queue) Delete(queue.Condition) (int, error) {
 	q.mu.Unlock()
 	q.scans.Wait()
 	q.log.Drop()
+	q.tracker.log.Drop()
 	return n, nil
 }

@@ -23,6 +23,8 @@ type reader struct {
 	// fruitless is how often it read since the last delivery; see patience.
 	fruitless int
 
+	progress *progress // of a tracked one, else nil
+
 	place, tail int // index in Queue.readers, and in Queue.tailing or -1
 }
 
@@ -54,6 +56,9 @@ func (q *Queue) Subscribe(s *queue.Subscription) error {
 	if q.state != running {
 		q.mu.Unlock()
 		return queue.ErrGone
+	}
+	if tracked(s) {
+		from = q.trackLocked(r, from)
 	}
 	q.startLocked(r, from)
 	s.State = r
@@ -106,6 +111,7 @@ func (q *Queue) Cancel(s *queue.Subscription) {
 		q.mu.Unlock()
 		return
 	}
+	q.saveLocked(r)
 	r.wait |= departed
 	r.cur = nil
 	q.leaveTailLocked(r)
@@ -129,6 +135,9 @@ func (q *Queue) Settle(s *queue.Subscription, ds []queue.Delivery, how queue.Out
 		q.count.acked += uint64(len(ds))
 	}
 	r.inflight -= len(ds)
+	if r.progress != nil {
+		q.settleTrackedLocked(r, ds, how)
+	}
 	if r.inflight < r.sub.Prefetch {
 		r.wait &^= waitCredit
 	}

@@ -68,6 +68,7 @@ func (q *Queue) forgetLocked() error {
 	q.first, q.firstPos, q.firstSegment = s.next, s.end, s.number+1
 	q.firstTime = s.time // until the oldest chunk was looked at
 	q.log.SettleRange(lane, 0, s.next)
+	q.tracker.forget(s.next)
 	q.mu.Unlock()
 	c, ok, err := q.chunkAt(s.next)
 	q.mu.Lock()

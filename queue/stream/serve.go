@@ -154,6 +154,9 @@ func (q *Queue) offerLocked(r *reader) {
 	}
 	r.inflight += took
 	r.fruitless = 0
+	if r.progress != nil {
+		r.progress.deliver(batch[:took])
+	}
 	q.count.delivered += uint64(took)
 	if took < len(batch) {
 		r.wait |= waitRoom

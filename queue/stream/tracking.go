@@ -1,0 +1,214 @@
+package stream
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// A tracker remembers in a log of its own where named consumers are, so that one
+// that comes back goes on there. A consumer asks for it with the argument
+// x-stream-automatic-offset-tracking, and is known by its tag (LavinMQ 2).
+//
+// Each place is a record: version(1), the offset as a uvarint, the tag. A newer
+// one of the same tag settles the older. The log's id is in every chunk, so that
+// the youngest chunk leads to it.
+type tracker struct {
+	log    persistence.Log
+	last   uint64 // the id of the youngest record
+	places map[string]place
+}
+
+// A place is the offset that a consumer gets next.
+type place struct{ offset, record uint64 }
+
+const (
+	trackingArgument = "x-stream-automatic-offset-tracking"
+	placeVersion     = 1
+
+	// saveAfter and saveEvery are how far the place in the log may be behind:
+	// in messages, and for how long if the consumer settles any. A consumer that
+	// comes back after a crash gets those again.
+	saveAfter = 4096
+	saveEvery = time.Second
+
+	// manyPlaces is from how many on the places of consumers are dropped that
+	// have been forgotten by the stream anyway.
+	manyPlaces = 1000
+)
+
+// openTracker opens the log with an id, or makes one if that is 0.
+func openTracker(store persistence.Store, id persistence.LogID) (t tracker, err error) {
+	t.places = make(map[string]place)
+	if id == 0 {
+		t.log, err = store.NewLog()
+		return t, err
+	}
+	if t.log, err = store.OpenLog(id); err != nil {
+		return t, err
+	}
+	t.last = t.log.LastID()
+	for from := uint64(0); ; {
+		recs, err := t.log.Load(lane, from, nil, 1<<20)
+		if err != nil || len(recs) == 0 {
+			return t, err
+		}
+		for i := range recs {
+			if err := t.take(&recs[i]); err != nil {
+				return t, err
+			}
+		}
+		from = recs[len(recs)-1].ID + 1
+	}
+}
+
+// take takes a recovered place over.
+func (t *tracker) take(rec *persistence.Record) error {
+	r := reading{b: rec.Body}
+	version, offset := r.byte(), r.uvarint()
+	if r.bad || version != placeVersion {
+		return fmt.Errorf("place %d of a consumer: %w", rec.ID, errChunk)
+	}
+	t.places[string(r.b)] = place{offset, rec.ID}
+	return nil
+}
+
+// save notes a place, unless it is known. It does not wait for disk.
+func (t *tracker) save(tag string, offset uint64) {
+	old, known := t.places[tag]
+	if known && old.offset == offset {
+		return
+	}
+	t.last++
+	body := append(binary.AppendUvarint([]byte{placeVersion}, offset), tag...)
+	t.log.Append([]persistence.Record{{ID: t.last, Time: time.Now().UnixMilli(), Body: body}}, nil)
+	if known {
+		t.log.Settle([]uint64{old.record})
+	}
+	t.places[tag] = place{offset, t.last}
+}
+
+// forget drops places before an offset, if there are many.
+func (t *tracker) forget(first uint64) {
+	if len(t.places) < manyPlaces {
+		return
+	}
+	for tag, p := range t.places {
+		if p.offset < first {
+			t.log.Settle([]uint64{p.record})
+			delete(t.places, tag)
+		}
+	}
+}
+
+// Places are the offsets that tracked consumers get next, by consumer tag.
+func (q *Queue) Places() map[string]uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	places := make(map[string]uint64, len(q.tracker.places))
+	for tag, p := range q.tracker.places {
+		places[tag] = p.offset
+	}
+	return places
+}
+
+// A progress is what a tracked reader has not done yet.
+type progress struct {
+	open    []uint64 // offsets delivered, ascending, from the first that is not done
+	done    []bool   // parallel to open
+	saved   uint64
+	savedAt time.Time
+}
+
+// tracked says whether the consumer is to be tracked. One whose tag the server
+// has made has no name to come back with.
+func tracked(s *queue.Subscription) bool {
+	v, _ := s.Arguments.Lookup(trackingArgument)
+	on, _ := v.(bool)
+	return on && s.Tag != "" && !strings.HasPrefix(s.Tag, "amq.ctag-")
+}
+
+// trackLocked makes the reader a tracked one. x-stream-offset is for the first
+// time only: a consumer that is known begins where it was.
+func (q *Queue) trackLocked(r *reader, from start) start {
+	if p, ok := q.tracker.places[r.sub.Tag]; ok {
+		from = start{kind: atOffset, offset: p.offset}
+	}
+	r.progress = &progress{savedAt: time.Now()}
+	return from
+}
+
+// deliver notes deliveries.
+func (p *progress) deliver(ds []queue.Delivery) {
+	for i := range ds {
+		p.open = append(p.open, uint64(ds[i].ID)-1)
+		p.done = append(p.done, false)
+	}
+}
+
+// settle notes that deliveries are done.
+func (p *progress) settle(ds []queue.Delivery) {
+	for i := range ds {
+		if k, ok := slices.BinarySearch(p.open, uint64(ds[i].ID)-1); ok {
+			p.done[k] = true
+		}
+	}
+	n := 0
+	for n < len(p.done) && p.done[n] {
+		n++
+	}
+	p.open = append(p.open[:0], p.open[n:]...)
+	p.done = append(p.done[:0], p.done[n:]...)
+}
+
+// settleTrackedLocked moves a tracked reader's place on. A delivery that was
+// returned is not done: the consumer gets it again when it comes back.
+func (q *Queue) settleTrackedLocked(r *reader, ds []queue.Delivery, how queue.Outcome) {
+	p := r.progress
+	if how == queue.Requeued || how == queue.Returned {
+		return
+	}
+	p.settle(ds)
+	if r.wait&departed != 0 || r.at()-p.saved >= saveAfter || time.Since(p.savedAt) >= saveEvery {
+		q.saveLocked(r)
+	}
+}
+
+// at is the offset of the first message that is not done.
+func (r *reader) at() uint64 {
+	if len(r.progress.open) > 0 {
+		return r.progress.open[0]
+	}
+	return r.next
+}
+
+// saveLocked puts a tracked reader's place in the log.
+func (q *Queue) saveLocked(r *reader) {
+	p := r.progress
+	if p == nil || r.seek >= 0 || q.state == gone {
+		return
+	}
+	p.saved, p.savedAt = r.at(), time.Now()
+	q.tracker.save(r.sub.Tag, p.saved)
+}
+
+// openTrackerLocked opens the tracker that the youngest chunk names. If that
+// cannot be, consumers begin anew: a stream is worth more than their places.
+func (q *Queue) openTrackerLocked(id persistence.LogID) (err error) {
+	q.tracker, err = openTracker(q.env.Store, id)
+	if err != nil && id != 0 {
+		q.env.Log.Error("the places of consumers cannot be read and are given up", zap.String("queue", q.text), zap.Error(err))
+		if q.tracker.log != nil {
+			q.tracker.log.Drop()
+		}
+		q.tracker, err = openTracker(q.env.Store, 0)
+	}
+	return err
+}

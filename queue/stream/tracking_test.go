@@ -1,0 +1,161 @@
+package stream
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/queuetest"
+)
+
+// named makes a tracked reader.
+func named(h *queuetest.Harness, tag string, more ...frames.Field) *queuetest.Consumer {
+	h.T.Helper()
+	return h.Consume(func(s *queue.Subscription) {
+		s.Tag, s.Prefetch = tag, 100
+		s.Arguments = append(frames.Table{{Name: trackingArgument, Value: true}}, more...)
+	})
+}
+
+var first = frames.Field{Name: "x-stream-offset", Value: "first"}
+
+func wantPlaces(h *queuetest.Harness, want map[string]uint64) {
+	h.T.Helper()
+	if got := h.Queue.(*Queue).Places(); !maps.Equal(got, want) {
+		h.T.Errorf("places %v, want %v", got, want)
+	}
+}
+
+func TestANamedConsumerGoesOn(t *testing.T) {
+	h := newStream(t)
+	publish(h, numbers(0, 10)...)
+	c := named(h, "worker", first)
+	queuetest.Equal(t, "at first", c.Bodies(), numbers(0, 10))
+	h.Queue.Settle(c.Sub, c.Held()[:4], queue.Accepted)
+	h.Queue.Cancel(c.Sub)
+	wantPlaces(h, map[string]uint64{"worker": 4})
+	again := named(h, "worker", first)
+	queuetest.Equal(t, "the second time", again.Bodies(), numbers(4, 10))
+	other := named(h, "other")
+	queuetest.Equal(t, "another", other.Bodies(), nil)
+	h.Queue.Settle(again.Sub, again.Held()[:1], queue.Rejected)
+	h.Reopen()
+	wantPlaces(h, map[string]uint64{"worker": 5, "other": 10})
+	queuetest.Equal(t, "after a restart", named(h, "worker").Bodies(), numbers(5, 10))
+	publish(h, "10")
+	h.Reopen()
+	queuetest.Equal(t, "what came meanwhile", named(h, "other").Bodies(), numbers(10, 11))
+}
+
+func TestOnlyNamedConsumersThatAskAreTracked(t *testing.T) {
+	h := newStream(t)
+	publish(h, "0")
+	for _, set := range []func(s *queue.Subscription){
+		func(s *queue.Subscription) { s.Arguments = frames.Table{{Name: trackingArgument, Value: false}} },
+		func(s *queue.Subscription) { s.Arguments = frames.Table{{Name: trackingArgument, Value: "true"}} },
+		func(s *queue.Subscription) { s.Tag = "amq.ctag-1234" },
+		func(s *queue.Subscription) { s.Tag = "" },
+	} {
+		c := h.Consume(func(s *queue.Subscription) {
+			s.Tag, s.Prefetch, s.Arguments = "name", 10, frames.Table{{Name: trackingArgument, Value: true}, first}
+			set(s)
+		})
+		h.Queue.Settle(c.Sub, c.Held(), queue.Accepted)
+		h.Queue.Cancel(c.Sub)
+	}
+	wantPlaces(h, map[string]uint64{})
+}
+
+// The place is the first message that is not done, whatever is done after it.
+func TestPlaceIsTheFirstThatIsNotDone(t *testing.T) {
+	h := newStream(t)
+	publish(h, numbers(0, 6)...)
+	c := named(h, "worker", first)
+	held := c.Held()
+	h.Queue.Cancel(c.Sub)
+	for _, tt := range []struct {
+		settle []queue.Delivery
+		how    queue.Outcome
+		want   uint64
+	}{
+		{held[1:3], queue.Accepted, 0},
+		{held[0:1], queue.Accepted, 3},
+		{held[4:5], queue.Accepted, 3},
+		{held[3:4], queue.Requeued, 3},
+		{held[3:4], queue.Rejected, 5},
+		{held[5:6], queue.Returned, 5},
+	} {
+		h.Queue.Settle(c.Sub, tt.settle, tt.how)
+		wantPlaces(h, map[string]uint64{"worker": tt.want})
+	}
+}
+
+func TestPlacesAreSavedNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newStream(t)
+		log := h.Store.Log(h.Queue.(*Queue).tracker.log.ID())
+		c := named(h, "worker")
+		for range 10 {
+			for range 5 {
+				publish(h, "m")
+				h.Queue.Settle(c.Sub, c.Held(), queue.Accepted)
+			}
+			time.Sleep(saveEvery)
+		}
+		if n := log.Written(); n != 9 {
+			t.Errorf("%d records for 50 acks in 10 seconds, want 9", n)
+		}
+		if n := log.Len(); n != 1 {
+			t.Errorf("%d live records of one consumer", n)
+		}
+		batch := makeBatch(saveAfter, 1, false)
+		c.Sub.Prefetch = len(batch)
+		h.Queue.Enqueue(batch)
+		h.Queue.Settle(c.Sub, c.Held(), queue.Accepted)
+		wantPlaces(h, map[string]uint64{"worker": 50 + saveAfter})
+	})
+}
+
+func TestManyForgottenPlacesAreDropped(t *testing.T) {
+	h := newStream(t, segmentsOf3)
+	for i := range manyPlaces {
+		c := named(h, fmt.Sprint("tag ", i), first)
+		h.Queue.Cancel(c.Sub)
+	}
+	kilo(h, 4)
+	late := named(h, "late")
+	h.Queue.Cancel(late.Sub)
+	h.Queue.SetPolicy(policy(queue.Definition{"max-length-bytes": 1}))
+	wantPlaces(h, map[string]uint64{"late": 4})
+}
+
+func TestDeleteDropsThePlaces(t *testing.T) {
+	h := newStream(t)
+	log := h.Store.Log(h.Queue.(*Queue).tracker.log.ID())
+	if _, err := h.Queue.Delete(queue.Condition{}); err != nil || !log.Dropped() {
+		t.Errorf("Delete() = %v, the places' log was dropped: %t", err, log.Dropped())
+	}
+}
+
+func TestPlacesOnDisk(t *testing.T) {
+	d := newDisk(t)
+	d.Enqueue(makeBatch(100, 10, false))
+	for i := range 10 {
+		c := queuetest.NewConsumer()
+		c.Sub.Tag, c.Sub.Prefetch = "worker", 5
+		c.Sub.Arguments = frames.Table{{Name: trackingArgument, Value: true}, first}
+		if err := d.Subscribe(c.Sub); err != nil {
+			t.Fatal(err)
+		}
+		held := c.Held()
+		if got := offsetOf(t, held[0].Msg); got != int64(5*i) {
+			t.Fatalf("begins at %d the %dth time, want %d", got, i, 5*i)
+		}
+		d.Settle(c.Sub, held, queue.Accepted)
+		d.restart()
+	}
+}
