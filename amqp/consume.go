@@ -92,6 +92,9 @@ func (ch *channel) basicConsume(m *frames.BasicConsume) error {
 	if err != nil {
 		return err
 	}
+	if r, ok := q.(interface{ RefusesGlobalQos() bool }); ok && r.RefusesGlobalQos() && ch.window.Limited() {
+		return frames.Errorf(frames.NotImplemented, "%s does not support global qos", queue.ResourceText(ch.conn.vhost.Name(), name))
+	}
 	tag, err := ch.newTag(m.ConsumerTag)
 	if err != nil {
 		return err

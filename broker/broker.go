@@ -27,6 +27,7 @@ import (
 type Broker struct {
 	cfg    config.Config // immutable
 	log    *zap.Logger   // immutable
+	logs   *logExchange  // immutable
 	failed chan error    // immutable; capacity 1
 
 	// The parts below are set by Start and taken down by Stop, in this order
@@ -39,8 +40,8 @@ type Broker struct {
 	listener    net.Listener
 	api         *management.Server // nil if there is no HTTP API
 	apiListener net.Listener
-	cancel      context.CancelFunc // ends the acceptor and the alarms
-	running     sync.WaitGroup     // the acceptor and the alarms
+	cancel      context.CancelFunc // ends the goroutines
+	running     sync.WaitGroup     // the acceptor, the alarms, the log exchange, the HTTP API
 	stopping    atomic.Bool
 }
 
@@ -49,7 +50,8 @@ func New(cfg config.Config, log *zap.Logger) *Broker {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	return &Broker{cfg: cfg, log: log, failed: make(chan error, 1)}
+	logs := newLogExchange()
+	return &Broker{cfg: cfg, log: log.WithOptions(zap.WrapCore(logs.tee)), logs: logs, failed: make(chan error, 1)}
 }
 
 // Start opens the data directory, recovers what is in it, and accepts clients
@@ -68,6 +70,8 @@ func (b *Broker) Start() (net.Addr, error) {
 	b.cancel = cancel
 	b.running.Go(func() { b.serve(ctx) })
 	b.running.Go(func() { b.alarms.run(ctx) })
+	b.running.Go(func() { b.logs.run(ctx) })
+	b.logs.vhosts.Store(b.vhosts)
 	if b.api != nil {
 		api, l := b.api, b.apiListener
 		b.running.Go(func() { b.serveManagement(ctx, api, l) })
@@ -112,6 +116,7 @@ func (b *Broker) Stop(ctx context.Context) error {
 		b.api = nil
 	}
 	err = errors.Join(err, b.server.Shutdown(ctx))
+	b.logs.vhosts.Store(nil)
 	b.cancel()
 	b.running.Wait()
 	b.server = nil

@@ -16,6 +16,7 @@ import (
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/classic"
+	"github.com/leveretmq/leveret/queue/quorum"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -81,7 +82,8 @@ func (b *Broker) build() error {
 // factories are the queue types by the name that x-queue-type has.
 func factories() map[string]queue.Factory {
 	return map[string]queue.Factory{
-		"classic": classic.New,
+		queue.Classic: classic.New,
+		queue.Quorum:  quorum.New,
 	}
 }
 

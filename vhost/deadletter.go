@@ -16,26 +16,33 @@ import (
 // queue, in order, and returns when their new queues have them. A missing
 // exchange drops them; permissions were checked when the queue was declared.
 func (v *VHost) deadLetter(from queue.Queue, to queue.Target, reason queue.Reason, dead []*message.Message) {
+	v.deadLetterConfirmed(from, to, reason, dead, nil)
+}
+
+// deadLetterConfirmed is queue.Env.DeadLetterConfirmed; without a receipt it is
+// deadLetter.
+func (v *VHost) deadLetterConfirmed(from queue.Queue, to queue.Target, reason queue.Reason, dead []*message.Message, r *message.Receipt) {
 	<-v.set.recovered // a timer may be faster than the recovery of the bindings
 	p := v.borrow()
 	defer v.giveBack(p)
 	now := time.Now()
-	for _, m := range dead {
+	for i, m := range dead {
 		d := deadLettered(m, from.Name(), to, reason, now)
 		rt, err := p.Route([]byte(d.Exchange), []byte(d.RoutingKey))
-		if err != nil {
-			break
+		reached := err == nil && p.addDead(rt, queue.Entry{Msg: d, Receipt: r, Seq: uint64(i) + 1}, reason)
+		if !reached && r != nil {
+			r.Refuse(uint64(i) + 1)
 		}
-		p.addDead(rt, d, reason)
 	}
 	p.Flush()
 }
 
-// addDead is Add for a dead letter: queues that would close a cycle do not get it.
-func (p *Publisher) addDead(rt *Route, m *message.Message, reason queue.Reason) {
-	e := queue.Entry{Msg: m}
+// addDead is Add for a dead letter: queues that would close a cycle do not get
+// it. It says whether there was any queue.
+func (p *Publisher) addDead(rt *Route, e queue.Entry, reason queue.Reason) (reached bool) {
+	m := e.Msg
 	if rt.delayed != nil && p.delay(rt, e) {
-		return
+		return true
 	}
 	targets, durable := p.targetsOf(rt, m)
 	if durable > 1 && m.Persistent {
@@ -48,6 +55,7 @@ func (p *Publisher) addDead(rt *Route, m *message.Message, reason queue.Reason) 
 		}
 		p.put(s, e)
 	}
+	return len(targets) > 0
 }
 
 // warnOfCycle tells the log once for each queue.

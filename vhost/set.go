@@ -62,6 +62,7 @@ type Set struct {
 
 	// events is the exchange amq.rabbitmq.event; nil without the vhost "/".
 	events atomic.Pointer[exchange.Exchange]
+	logs   atomic.Pointer[exchange.Exchange] // amq.rabbitmq.log of the default vhost, or nil
 
 	mu     sync.RWMutex // guards the fields below
 	vhosts map[string]*VHost
@@ -193,6 +194,7 @@ func (s *Set) newVHost(name string, id uint64) (*VHost, error) {
 	}
 	if name == defaultVHost {
 		s.events.Store(v.exchanges[eventExchange].x)
+		s.logs.Store(v.exchanges[logExchange].x)
 	}
 	return v, nil
 }
@@ -208,6 +210,7 @@ func (s *Set) Delete(name string) error {
 	delete(s.vhosts, name)
 	if name == defaultVHost {
 		s.events.Store(nil)
+		s.logs.Store(nil)
 	}
 	c := v.change()
 	v.deleted = true

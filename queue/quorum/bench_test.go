@@ -42,7 +42,7 @@ func subscribe(t testing.TB, q queue.Queue, s queue.Subscription) (*keeper, *que
 
 func newQueue(t testing.TB) *Queue {
 	t.Helper()
-	q, err := open(queue.Env{Store: nullStore{}}, queue.Spec{VHost: "/", Name: "bench", Durable: true}, nil)
+	q, err := open(queue.Env{Store: nullStore{}}, queue.Spec{VHost: "/", Name: "bench", Durable: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,17 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leveretmq/leveret/message"
-	"github.com/leveretmq/leveret/queue"
 )
-
-// A ConfirmedFunc publishes messages that died in the queue, in order, like
-// Env.DeadLetter, and promises more: r, which the queue holds, is held once more
-// for every target queue and released by it when the messages are safe there.
-// The confirm numbers of the messages are 1 to len(dead); those that have
-// reached no queue, because the exchange is missing or nothing is bound, are
-// refused (Receipt.Refuse), and so are those that a target has refused. What is
-// not sent because it would go round for ever counts as safe.
-type ConfirmedFunc func(from queue.Queue, to queue.Target, reason queue.Reason, dead []*message.Message, r *message.Receipt)
 
 // letters are dead letters whose targets have answered. The lock is a leaf:
 // targets answer with any lock held.
@@ -39,7 +29,7 @@ func (q *Queue) post(g grave) {
 	l := &letter{q: q, grave: g}
 	r := message.NewReceipt(l, 1, uint64(len(g.dead)))
 	r.Hold(1)
-	q.confirmed(q, *g.target, g.reason.name(), g.dead, r)
+	q.env.DeadLetterConfirmed(q, *g.target, g.reason.name(), g.dead, r)
 	r.Release()
 }
 

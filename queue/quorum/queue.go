@@ -37,11 +37,10 @@ var (
 
 // A Queue is a quorum queue.
 type Queue struct {
-	env       queue.Env       // immutable
-	spec      queue.Spec      // immutable
-	text      string          // immutable: how error texts name the queue
-	log       persistence.Log // immutable
-	confirmed ConfirmedFunc   // immutable; nil if there is none
+	env  queue.Env       // immutable
+	spec queue.Spec      // immutable
+	text string          // immutable: how error texts name the queue
+	log  persistence.Log // immutable
 
 	// mu guards the fields below. It is held for one batch, never across disk,
 	// and the functions of env are called without it. Order: Queue.mu before a
@@ -102,10 +101,10 @@ const noneFresh = queue.ID(math.MaxUint64)
 // New makes a quorum queue, or reopens one if env names its log. It is a
 // queue.Factory.
 func New(env queue.Env, spec queue.Spec) (queue.Queue, error) {
-	return open(env, spec, nil)
+	return open(env, spec)
 }
 
-func open(env queue.Env, spec queue.Spec, confirmed ConfirmedFunc) (*Queue, error) {
+func open(env queue.Env, spec queue.Spec) (*Queue, error) {
 	if env.Log == nil {
 		env.Log = zap.NewNop()
 	}
@@ -114,7 +113,7 @@ func open(env queue.Env, spec queue.Spec, confirmed ConfirmedFunc) (*Queue, erro
 	}
 	spec.Arguments.Type = queue.Quorum
 	q := &Queue{
-		env: env, spec: spec, text: queue.ResourceText(spec.VHost, spec.Name), confirmed: confirmed,
+		env: env, spec: spec, text: queue.ResourceText(spec.VHost, spec.Name),
 		m: newMachine(), fresh: noneFresh, usedAt: time.Now().UnixMilli(),
 	}
 	q.wakes.ring, q.lease.ring = q.wake, q.leaseOver
@@ -223,7 +222,7 @@ func (q *Queue) gravesOf(s queue.Settings, p queue.Policy) graves {
 	switch {
 	case s.DeadLetter == nil || q.env.DeadLetter == nil:
 		return forgotten
-	case q.confirmed == nil || strategy(q.spec.Arguments, p) != "at-least-once":
+	case q.env.DeadLetterConfirmed == nil || strategy(q.spec.Arguments, p) != "at-least-once":
 		return sent
 	case s.Overflow != queue.RejectPublish:
 		q.env.Log.Warn("dead letter strategy at-least-once needs overflow reject-publish: dead letters are sent at most once", zap.String("queue", q.text))

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 func TestContract(t *testing.T) {
 	queuetest.Run(t, func(env queue.Env, spec queue.Spec) (queue.Queue, error) {
-		q, err := open(env, spec, nil)
+		q, err := open(env, spec)
 		if err == nil && env.LogID == 0 {
 			shadow(t, q)
 		}
@@ -64,10 +64,11 @@ func newHarness(t testing.TB, a queue.Arguments) *queuetest.Harness {
 	return newSpecHarness(t, a, nil)
 }
 
-func newSpecHarness(t testing.TB, a queue.Arguments, confirmed ConfirmedFunc) *queuetest.Harness {
+func newSpecHarness(t testing.TB, a queue.Arguments, confirmed func(queue.Queue, queue.Target, queue.Reason, []*message.Message, *message.Receipt)) *queuetest.Harness {
 	t.Helper()
 	return queuetest.New(t, func(env queue.Env, spec queue.Spec) (queue.Queue, error) {
-		q, err := open(env, spec, confirmed)
+		env.DeadLetterConfirmed = confirmed
+		q, err := open(env, spec)
 		if err == nil && env.LogID == 0 {
 			shadow(t, q)
 		}
