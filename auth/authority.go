@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/persistence"
 )
 
@@ -35,6 +36,10 @@ type Authority struct {
 	// the goroutine that deleted it: the front doors close what the user has
 	// open. It may be nil; it must be set before the Authority is shared.
 	OnUserDeleted func(name string)
+	// OnEvent is told of every change of users, limits and permissions, by the
+	// goroutine that made it, which may hold the lock of changes: it must not
+	// change anything here. It may be nil; set it like OnUserDeleted.
+	OnEvent func(key string, fields frames.Table)
 
 	cfg  Config // immutable, defaults filled in
 	rule passwordRule

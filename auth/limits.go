@@ -36,6 +36,7 @@ func (a *Authority) SetLimit(user string, l Limit, n int) error {
 		u.limits[l] = n
 	})
 	if err == nil {
+		a.event("user.limits.set", field("name", user), field(string(l), int64(n)))
 		a.log.Info("user limit set", zap.String("user", user), zap.String("limit", string(l)), zap.Int("value", n))
 	}
 	return err
@@ -51,6 +52,7 @@ func (a *Authority) ClearLimit(user string, l Limit) error {
 		delete(u.limits, l)
 	})
 	if err == nil {
+		a.event("user.limits.cleared", field("name", user), field("limit", string(l)))
 		a.log.Info("user limit cleared", zap.String("user", user), zap.String("limit", string(l)))
 	}
 	return err

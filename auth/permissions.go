@@ -79,6 +79,8 @@ func (a *Authority) SetPermissions(user, vhost, configure, write, read string) (
 	if err := a.putPermissions(Permissions{user, vhost, configure, write, read}); err != nil {
 		return false, err
 	}
+	a.event("permission.created", field("user", user), field("vhost", vhost),
+		field("configure", configure), field("write", write), field("read", read))
 	a.log.Info("permissions set", zap.String("user", user), zap.String("vhost", vhost),
 		zap.String("configure", configure), zap.String("write", write), zap.String("read", read))
 	return created, nil
@@ -117,6 +119,7 @@ func (a *Authority) clearPermissions(user, vhost string) (existed bool, err erro
 		return false, err
 	}
 	a.publish(user, vhost, g.cur.Load().without())
+	a.event("permission.deleted", field("user", user), field("vhost", vhost))
 	a.log.Info("permissions cleared", zap.String("user", user), zap.String("vhost", vhost))
 	return true, nil
 }
@@ -142,6 +145,8 @@ func (a *Authority) SetTopicPermissions(user, vhost, exchange, write, read strin
 		return false, err
 	}
 	a.publish(user, vhost, next)
+	a.event("topic.permission.created", field("user", user), field("vhost", vhost), field("exchange", exchange),
+		field("write", write), field("read", read))
 	a.log.Info("topic permissions set", zap.String("user", user), zap.String("vhost", vhost),
 		zap.String("exchange", exchange), zap.String("write", write), zap.String("read", read))
 	_, existed := now.topics[exchange]
@@ -166,6 +171,7 @@ func (a *Authority) clearTopicPermissions(user, vhost, exchange string) (existed
 		return false, err
 	}
 	a.publish(user, vhost, now.withoutTopic(exchange))
+	a.event("topic.permission.deleted", field("user", user), field("vhost", vhost), field("exchange", exchange))
 	a.log.Info("topic permissions cleared", zap.String("user", user), zap.String("vhost", vhost), zap.String("exchange", exchange))
 	return true, nil
 }

@@ -93,6 +93,12 @@ func (a *Authority) PutUser(name string, s Secret, tags []string) (created bool,
 	if err := a.putAccount(&next); err != nil {
 		return false, err
 	}
+	if old == nil {
+		a.event("user.created", field("name", name))
+	} else {
+		a.event("user.password.changed", field("name", name))
+	}
+	a.event("user.tags.set", field("name", name), field("tags", list(tags)))
 	a.log.Info("user set", zap.String("user", name), zap.Strings("tags", tags), zap.Bool("created", old == nil))
 	return old == nil, nil
 }
@@ -116,6 +122,11 @@ func (a *Authority) ChangePassword(name string, s Secret) error {
 	}
 	err = a.change(name, func(u *account) { u.hash = h })
 	if err == nil {
+		key := "user.password.changed"
+		if s == (Secret{}) {
+			key = "user.password.cleared"
+		}
+		a.event(key, field("name", name))
 		a.log.Info("password changed", zap.String("user", name))
 	}
 	return err
@@ -135,6 +146,7 @@ func (a *Authority) SetTags(name string, tags []string) error {
 	}
 	err := a.change(name, func(u *account) { u.tags = tags })
 	if err == nil {
+		a.event("user.tags.set", field("name", name), field("tags", list(tags)))
 		a.log.Info("tags set", zap.String("user", name), zap.Strings("tags", tags))
 	}
 	return err
@@ -158,6 +170,7 @@ func (a *Authority) DeleteUser(name string) error {
 	if err := a.deleteUser(name); err != nil {
 		return err
 	}
+	a.event("user.deleted", field("name", name))
 	a.log.Info("user deleted", zap.String("user", name))
 	if a.OnUserDeleted != nil {
 		a.OnUserDeleted(name)

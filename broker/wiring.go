@@ -72,6 +72,7 @@ func (b *Broker) build() error {
 		Node:    nodeName(),
 	})
 	authority.OnUserDeleted = b.server.CloseUser
+	authority.OnEvent = b.vhosts.Event
 	b.alarms = &alarms{
 		server: b.server, store: b.store, vhosts: b.vhosts, budget: vhosts.Memory,
 		limit: b.cfg.MemoryLimit, inUse: memoryInUse, log: b.log,
