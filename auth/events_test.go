@@ -23,25 +23,25 @@ func TestChangesAreEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := a.PutUser("joe", Secret{Password: "x"}, []string{"monitoring"})
+	_, err := a.PutUser("ann", Secret{Password: "x"}, []string{"monitoring"})
 	do(err)
-	do(a.ChangePassword("joe", Secret{Password: "y"}))
-	do(a.ClearPassword("joe"))
-	do(a.SetTags("joe", nil))
-	_, err = a.SetPermissions("joe", "/", "a", "b", "c")
+	do(a.ChangePassword("ann", Secret{Password: "y"}))
+	do(a.ClearPassword("ann"))
+	do(a.SetTags("ann", nil))
+	_, err = a.SetPermissions("ann", "/", "a", "b", "c")
 	do(err)
-	_, err = a.SetTopicPermissions("joe", "/", "x", "b", "c")
+	_, err = a.SetTopicPermissions("ann", "/", "x", "b", "c")
 	do(err)
-	_, err = a.ClearTopicPermissions("joe", "/", "x")
+	_, err = a.ClearTopicPermissions("ann", "/", "x")
 	do(err)
-	_, err = a.ClearPermissions("joe", "/")
+	_, err = a.ClearPermissions("ann", "/")
 	do(err)
-	do(a.SetLimit("joe", MaxChannels, 3))
-	do(a.ClearLimit("joe", MaxChannels))
-	do(a.DeleteUser("joe"))
-	want := []string{"user.created joe", "user.tags.set joe", "user.password.changed joe", "user.password.cleared joe", "user.tags.set joe",
-		"permission.created joe", "topic.permission.created joe", "topic.permission.deleted joe", "permission.deleted joe",
-		"user.limits.set joe", "user.limits.cleared joe", "user.deleted joe"}
+	do(a.SetLimit("ann", MaxChannels, 3))
+	do(a.ClearLimit("ann", MaxChannels))
+	do(a.DeleteUser("ann"))
+	want := []string{"user.created ann", "user.tags.set ann", "user.password.changed ann", "user.password.cleared ann", "user.tags.set ann",
+		"permission.created ann", "topic.permission.created ann", "topic.permission.deleted ann", "permission.deleted ann",
+		"user.limits.set ann", "user.limits.cleared ann", "user.deleted ann"}
 	if !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
