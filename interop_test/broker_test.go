@@ -10,6 +10,7 @@
 package interop_test
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -22,8 +23,11 @@ import (
 // patience is how long a test waits for what must come.
 const patience = 20 * time.Second
 
-// brokerURL is the broker under test; TestMain sets it before the tests run.
-var brokerURL string
+// What TestMain sets before the tests run.
+var (
+	brokerURL string // the broker under test
+	workDir   string // a folder that is removed after the tests
+)
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
@@ -35,7 +39,11 @@ func TestMain(m *testing.M) {
 }
 
 // run runs the tests against AMQP_URL, or a broker of its own.
-func run(m *testing.M) (int, error) {
+func run(m *testing.M) (code int, err error) {
+	if workDir, err = os.MkdirTemp("", "leveret-interop-"); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(workDir)) }()
 	if brokerURL = os.Getenv("AMQP_URL"); brokerURL != "" {
 		return m.Run(), nil
 	}

@@ -4,8 +4,7 @@ package interop_test
 
 import (
 	"context"
-	"errors"
-	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/leveretmq/leveret/broker"
@@ -13,22 +12,17 @@ import (
 )
 
 // runOwn runs the tests against a broker in this process.
-func runOwn(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "leveret-interop-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func runOwn(m *testing.M) (int, error) {
 	cfg := config.Default()
 	cfg.Listen = "127.0.0.1:0"
-	cfg.DataDir = dir
+	cfg.DataDir = filepath.Join(workDir, "data")
 	b := broker.New(cfg, nil)
 	addr, err := b.Start()
 	if err != nil {
 		return 1, err
 	}
 	brokerURL = "amqp://guest:guest@" + addr.String() + "/"
-	code = m.Run()
+	code := m.Run()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return code, b.Stop(ctx)

@@ -36,11 +36,7 @@ type process struct {
 
 // program builds leveret once for all tests.
 var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "leveret-program-")
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, "leveret")
+	file := filepath.Join(workDir, "leveret")
 	out, err := exec.Command("go", "build", "-o", file, "github.com/leveretmq/leveret/cmd/leveret").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build leveret: %w\n%s", err, out)
