@@ -29,6 +29,7 @@ func TestAlarmStopsPublishers(t *testing.T) {
 
 	c.publish("", "q", "1", props{}, "")
 	d.want(`deliver t #2 /q "1"`) // what caused it is taken
+	c.want("ack 2")
 	it, _ := c.read(patience)
 	c.is(c.text(it), "blocked low on memory")
 	own.server.SetAlarm("disk", true)
@@ -54,21 +55,6 @@ func TestAlarmIsSilentForClientsThatDoNotKnowIt(t *testing.T) {
 	c.wantNothing()
 	own.server.SetAlarm("disk", false)
 	c.is(c.reply(), "ok q 1 0")
-}
-
-// A blocked client that goes away is not held on to.
-func TestBlockedClientMayLeave(t *testing.T) {
-	c := connect(t)
-	c.ok(c.declare("x", "x", nil))
-	own.server.SetAlarm("memory", true)
-	t.Cleanup(func() { own.server.SetAlarm("memory", false) })
-	c.publish("", "x", "1", props{}, "")
-	it, _ := c.read(patience)
-	c.is(c.text(it), "blocked low on memory")
-	_ = c.sock.Close()
-	c.ended = "closed"
-	d := c.again(login{})
-	d.eventually("ok x 0 0", func() string { return d.declare("x", "x", nil) })
 }
 
 // Heartbeats go on while a client is blocked, and it is not cut off.

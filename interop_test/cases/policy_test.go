@@ -112,7 +112,7 @@ func TestPolicyTimesAndAlternateExchange(t *testing.T) {
 	c.puts("ttl", "n")
 	c.pause(700 * time.Millisecond)
 	c.is(c.depth("lease"), "channel 404 NOT_FOUND - no queue 'lease' in vhost '"+v+"' (50,10)")
-	c.is(c.bodies("ttl"), "m n") // m came before the policy and stands in front
+	c.is(c.bodies("ttl"), "m") // it came before the policy, and n expired behind it
 	c.puts("ttl", "o")
 	c.eventually("0 0", func() string { return c.depth("ttl") })
 	mustAdmin(t, administration.deletePolicy(v, "a", false))

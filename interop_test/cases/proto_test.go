@@ -183,6 +183,26 @@ func TestChannelClosesCross(t *testing.T) {
 	c.is(c.sync(), "ok")
 }
 
+// What another thread sends on a channel that is being closed is dropped.
+func TestFramesBehindChannelCloseAreDropped(t *testing.T) {
+	for name, late := range map[string][]byte{
+		"declare": methodFrame(1, queueDeclare, u16(0), short("no-such-queue"), u8(1), table{}.encode()),
+		"ack":     methodFrame(1, basicAck, u64(1), u8(0)),
+		"publish": slices.Concat(methodFrame(1, basicPublish, u16(0), short(""), short("nobody"), u8(0)), frame(frameHeader, 1, header(1, u16(0))), frame(frameBody, 1, []byte("b"))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := connect(t)
+			c.ready()
+			c.send(methodFrame(1, channelClose, u16(200), short(""), u16(0), u16(0)), late, late)
+			c.is(c.reply(), "ok")
+			c.open = false
+			c.is(c.on(2).sync(), "ok") // the connection lives
+			c.pause(quiet)
+			c.is(c.sync(), "ok") // and the number is free
+		})
+	}
+}
+
 // Two threads that publish on one channel mix their frames: no part of a
 // message is kept (dotnet-client#800, EasyNetQ#157).
 func TestMixedPublishStoresNothing(t *testing.T) {
@@ -384,6 +404,15 @@ func TestPublishWithBytesThatAreNoUTF8(t *testing.T) {
 	c.is(c.take("q"), "#1 x/caf\xe9 \"m\" left 0")
 	c.is(c.put("", "\xff", "m", props{}, ""), "ack")
 	c.is(c.bind("q", "x", "\xff", nil), "connection 501 FRAME_ERROR - Malformed UTF-8 in shortstr (0,0)")
+}
+
+// A bit of the property flags that means nothing does no harm.
+func TestUnusedPropertyFlag(t *testing.T) {
+	c := connect(t)
+	c.ok(c.declare("q", "x", nil))
+	c.is(c.put("", "q", "m", props{raw: []byte{0x10, 2, 2}}, ""), "ack")
+	c.is(c.take("q"), `#1 /q "m" left 0`)
+	c.is(c.props(), "mode=2")
 }
 
 // Error texts are cut to what a short string can hold.

@@ -317,6 +317,9 @@ var propNames = []string{"content_type", "content_encoding", "headers", "mode", 
 
 // propsText reads encoded properties: name=value name=value.
 func propsText(b []byte) string {
+	if len(b) < 2 {
+		return "none"
+	}
 	r := reader{b}
 	flags := r.u16()
 	var parts []string
