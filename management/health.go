@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leveretmq/leveret/persistence"
 )
 
 // alarmed are the resources whose alarm is up.
@@ -33,10 +35,12 @@ func unhealthy(reason string, more ...member) (reply, error) {
 		body: append(object{{"status", "failed"}, {"reason", reason}}, more...)}, nil
 }
 
+// checkAlarms fails while an alarm is up, and once the store has failed: then
+// publishers are blocked as well.
 func checkAlarms(r *request) (reply, error) {
 	alarms := r.s.alarms()
 	if len(alarms) == 0 {
-		return healthy(r)
+		return checkService(r)
 	}
 	list := []object{}
 	for _, resource := range alarms {
@@ -113,7 +117,27 @@ func checkQuorumCritical(*request) (reply, error) {
 // checkService fails once the store has stopped taking messages for good.
 func checkService(r *request) (reply, error) {
 	if r.s.cfg.Store.Health().Err != nil {
-		return unhealthy("the store has failed; the broker's log has the reason")
+		return unhealthy("the store has failed: nothing is confirmed any more and publishers are blocked; " +
+			"free or repair the disk and restart the broker, whose log has the reason")
 	}
 	return healthy(r)
+}
+
+// storeObject is what operators have to know of the store. RabbitMQ has no such
+// member. Sizes are in bytes.
+func storeObject(h *persistence.Health) object {
+	o := object{{"durability", durability(h)}, {"failed", h.Err != nil}, {"error", nil},
+		{"disk_used", h.DiskUsed}, {"live_bytes", h.Live}, {"uncommitted", h.Uncommitted}, {"commits", h.Commits}, {"records", h.Records}}
+	if h.Err != nil {
+		o[2].value = h.Err.Error()
+	}
+	return o
+}
+
+// durability is the level as the configuration has it.
+func durability(h *persistence.Health) string {
+	if h.Synced {
+		return "synced"
+	}
+	return "relaxed"
 }

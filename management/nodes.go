@@ -61,6 +61,7 @@ func (r *request) nodeObject() (object, error) {
 		{"metrics_gc_queue_length", zeroes("connection_closed", "channel_closed", "consumer_deleted", "exchange_deleted", "queue_deleted",
 			"vhost_deleted", "node_node_deleted", "channel_consumer_deleted")},
 		{"ra_open_file_metrics", zeroes("ra_log_wal", "ra_log_segment_writer")},
+		{"leveret_store", storeObject(&health)},
 	}
 	c := nodeCounters(cfg)
 	addFigures(&o, nodeMetrics, &c, r.s.sampler.view(part{kind: theNode}), d)

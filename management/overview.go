@@ -59,7 +59,9 @@ func overview(r *request) (reply, error) {
 		{"statistics_db_event_queue", 0},
 	}
 	if r.monitors() {
-		o = append(o, member{"node", cfg.Node}, member{"listeners", r.s.listenerObjects()}, member{"contexts", r.s.contextObjects()})
+		health := cfg.Store.Health()
+		o = append(o, member{"node", cfg.Node}, member{"listeners", r.s.listenerObjects()}, member{"contexts", r.s.contextObjects()},
+			member{"leveret_store", storeObject(&health)})
 	}
 	return ok(o)
 }

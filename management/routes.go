@@ -153,7 +153,7 @@ func routes() []route {
 		{"GET", "/health/checks/local-alarms", anyTag, checkAlarms},
 		{"GET", "/health/checks/port-listener/{port}", anyTag, checkPort},
 		{"GET", "/health/checks/protocol-listener/{protocols}", anyTag, checkProtocols},
-		{"GET", "/health/checks/virtual-hosts", anyTag, healthy},
+		{"GET", "/health/checks/virtual-hosts", anyTag, checkService},
 		{"GET", "/health/checks/certificate-expiration/{within}/{unit}", anyTag, checkCertificates},
 		{"GET", "/health/checks/node-is-quorum-critical", anyTag, checkQuorumCritical},
 		{"GET", "/health/checks/is-in-service", anyTag, checkService},
@@ -164,8 +164,8 @@ func routes() []route {
 		{"GET", "/health/checks/metadata-store/initialized/with-data", anyTag, healthy},
 		{"GET", "/health/checks/quorum-queues-without-elected-leaders/all-vhosts", anyTag, healthy},
 		{"GET", "/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}", anyTag, healthy},
-		{"GET", "/healthchecks/node", anyTag, healthy},
-		{"GET", "/healthchecks/node/{node}", anyTag, healthy},
+		{"GET", "/healthchecks/node", anyTag, checkService},
+		{"GET", "/healthchecks/node/{node}", anyTag, checkService},
 		{"GET", "/aliveness-test/{vhost}", inVHost, aliveness},
 	}
 }
