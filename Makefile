@@ -9,7 +9,7 @@ ROUNDS    ?= 20
 SOAK      ?= 10m
 
 .DEFAULT_GOAL := build
-.PHONY: run build test check unit interop interop-readme interop-node interop-python interop-c interop-go crash soak bench fuzz cover clean
+.PHONY: run build test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl crash soak bench fuzz cover clean
 
 build: ## build bin/leveret
 	@mkdir -p bin
@@ -34,11 +34,12 @@ unit:
 	@echo '== go test'
 	@go test -race -shuffle=on $(TESTFLAGS) ./...
 
-# The clients of other languages, and the Go client's own tests, each with a
-# broker of its own; most of their time they wait.
+# The clients of other languages, and what clients test themselves with, each
+# with a broker of its own; most of their time they wait.
 interop: build
 	@scripts/test-deps
-	@$(MAKE) --no-print-directory -j 5 --output-sync=target interop-readme interop-node interop-python interop-c interop-go
+	@$(MAKE) --no-print-directory -j 5 --output-sync=target interop-readme interop-node interop-python interop-c interop-go \
+		interop-amqplib interop-perl
 
 interop-readme:
 	@echo '== examples of the README'
@@ -55,6 +56,13 @@ interop-c:
 interop-go: # it tests less with a product of another name
 	@echo '== Go: the tests of amqp091-go itself'
 	@LEVERET_PRODUCT_NAME=RabbitMQ scripts/own-network scripts/with-broker scripts/amqp091-go
+# These two know but one port.
+interop-amqplib:
+	@echo '== Node: the tests of amqplib itself'
+	@LEVERET_LISTEN=127.0.0.1:5672 LEVERET_PRODUCT_NAME=RabbitMQ scripts/own-network scripts/with-broker scripts/amqplib
+interop-perl:
+	@echo '== Perl: the tests of AnyEvent::RabbitMQ itself'
+	@LEVERET_LISTEN=127.0.0.1:5672 LEVERET_PRODUCT_NAME=RabbitMQ scripts/own-network scripts/with-broker scripts/anyevent-rabbitmq
 
 crash: ## kill the broker again and again and look for what was confirmed
 	go test -count=$(ROUNDS) -run 'Kill|Restart|StaysDeleted' ./interop_test
@@ -80,4 +88,4 @@ cover: ## how much of the code the tests reach
 	@echo 'go tool cover -html=build/cover.out shows the lines'
 
 clean:
-	rm -rf bin build interop_test/node/node_modules
+	rm -rf bin build interop_test/node/node_modules interop_test/suites/amqplib/node_modules
