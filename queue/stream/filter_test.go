@@ -68,11 +68,8 @@ func TestFilterSkipsALot(t *testing.T) {
 		}
 		h.Send(valued("found", "rare"))
 		c := from(h, "first", frames.Field{Name: "x-stream-filter", Value: "rare"})
-		if got := c.Bodies(); len(got) > 0 {
-			t.Errorf("%d messages before the call returned", len(got))
-		}
 		synctest.Wait()
-		queuetest.Equal(t, "afterwards", c.Bodies(), []string{"found"})
+		queuetest.Equal(t, "what was found", c.Bodies(), []string{"found"})
 		h.Send(valued("again", "rare"))
 		queuetest.Equal(t, "published afterwards", c.Bodies(), []string{"again"})
 		from(h, "first", frames.Field{Name: "x-stream-filter", Value: "none of them"})
