@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"errors"
+	"math"
 	"strings"
 
 	"github.com/leveretmq/leveret/frames"
@@ -26,7 +27,11 @@ func (ch *channel) queueDeclare(m *frames.QueueDeclare) error {
 		return nil
 	}
 	s := q.Status()
-	ch.reply(&frames.QueueDeclareOk{Queue: q.Name(), MessageCount: uint32(s.Ready), ConsumerCount: uint32(s.Consumers)})
+	consumers := s.Consumers
+	if d, ok := q.(interface{ DeclaredConsumers() int }); ok { // a stream's readers do not count (RabbitMQ 4.0)
+		consumers = d.DeclaredConsumers()
+	}
+	ch.reply(&frames.QueueDeclareOk{Queue: q.Name(), MessageCount: uint32(min(s.Ready, math.MaxUint32)), ConsumerCount: uint32(consumers)})
 	return nil
 }
 

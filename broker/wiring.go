@@ -17,6 +17,7 @@ import (
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/classic"
 	"github.com/leveretmq/leveret/queue/quorum"
+	"github.com/leveretmq/leveret/queue/stream"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -85,6 +86,7 @@ func factories() map[string]queue.Factory {
 	return map[string]queue.Factory{
 		queue.Classic: classic.New,
 		queue.Quorum:  quorum.New,
+		queue.Stream:  stream.New,
 	}
 }
 
