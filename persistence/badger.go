@@ -48,6 +48,7 @@ func openBadger(o Options, dir string) (*badgerEngine, error) {
 	// A margin of an eighth: Badger counts a few bytes of its own.
 	e.lim = limits{
 		entries: int(db.MaxBatchCount()) * 7 / 8,
+		bytes:   2 * int64(o.Profile.sizes().group),
 		inline:  int(db.MaxBatchSize()) * 7 / 8,
 		value:   valueThreshold,
 		pointer: 12,

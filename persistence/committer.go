@@ -107,6 +107,7 @@ func (c *committer) completed(err error) {
 	c.s.commits.Add(1)
 	c.publish(g)
 	c.s.keep.committed(g.bytes)
+	c.s.syncer.committed()
 }
 
 // idle waits for work. It returns true when there will be none any more.

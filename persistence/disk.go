@@ -8,7 +8,6 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.uber.org/zap"
 )
@@ -16,8 +15,8 @@ import (
 // A Disk is the Store that keeps its data, on Badger. Open makes it.
 //
 // Two goroutines belong to it: the committer writes everything there is to
-// write (committer.go), the keeper looks after space and files (keeper.go).
-// Close ends both.
+// write (committer.go), the keeper looks after space and files (keeper.go); with
+// Relaxed there is also the syncer (syncer.go). Close ends them.
 type Disk struct {
 	opts   Options // immutable, with defaults
 	sizes  sizes   // immutable
@@ -60,6 +59,7 @@ type Disk struct {
 	fetch  sync.WaitGroup // read-ahead
 	com    committer
 	keep   keeper
+	syncer syncer
 	closed sync.Once
 	defs   definitions
 }
@@ -286,7 +286,7 @@ func (s *Disk) Health() Health {
 		DiskLimit:   s.opts.DiskLimit,
 		DiskUsed:    s.eng.used(),
 		Live:        s.live.Load(),
-		Uncommitted: s.uncommitted.Load(),
+		Uncommitted: max(0, s.uncommitted.Load()),
 		Commits:     s.commits.Load(),
 		Records:     s.records.Load(),
 		Synced:      s.opts.Durability == Synced,
@@ -358,7 +358,3 @@ func (s *Disk) close() error {
 	}
 	return err
 }
-
-// relaxedDelay is how long a commit may be only in the operating system's
-// memory with the durability Relaxed.
-const relaxedDelay = 200 * time.Millisecond

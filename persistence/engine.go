@@ -49,9 +49,10 @@ type item struct {
 // limits of a transaction; sizes in bytes.
 type limits struct {
 	entries int
-	inline  int // of keys, values below threshold and pointers to others
-	value   int // a value of this or more goes to the value log
-	pointer int // what a value in the value log counts as inline
+	bytes   int64 // of all values; more could outgrow a file's mapping
+	inline  int   // of keys, values below threshold and pointers to others
+	value   int   // a value of this or more goes to the value log
+	pointer int   // what a value in the value log counts as inline
 }
 
 // errNoKey: there is no such key.

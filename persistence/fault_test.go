@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -23,6 +24,17 @@ type faultEngine struct {
 	engine
 	mu   sync.Mutex
 	hook func(w []write) error // before the commit; may block
+	// syncError is what sync returns.
+	syncError error
+}
+
+func (e *faultEngine) sync() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.syncError != nil {
+		return e.syncError
+	}
+	return e.engine.sync()
 }
 
 func (e *faultEngine) commit(w []write, done func(error)) {
@@ -382,7 +394,7 @@ type nullEngine struct {
 
 func (e *nullEngine) commit(w []write, done func(error)) { e.commits++; done(nil) }
 func (e *nullEngine) limits() limits {
-	return limits{entries: 1000, inline: 1 << 20, value: 1 << 10, pointer: 12}
+	return limits{entries: 1000, bytes: 8 << 20, inline: 1 << 20, value: 1 << 10, pointer: 12}
 }
 func (e *nullEngine) rotated() bool { return false }
 
@@ -450,5 +462,49 @@ func TestNewerFormat(t *testing.T) {
 	closeTest(t, s)
 	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrFormat) {
 		t.Errorf("Open of a newer format = %v, want ErrFormat", err)
+	}
+}
+
+func TestDiskAlarm(t *testing.T) {
+	var free atomic.Int64
+	free.Store(90)
+	s := openTest(t, Options{Dir: t.TempDir(), DiskLimit: 100, diskFree: func(string) (int64, error) { return free.Load(), nil }})
+	defer closeTest(t, s)
+	if h := s.Health(); !h.DiskLow || h.DiskFree != 90 || h.DiskLimit != 100 {
+		t.Errorf("Health() = %+v with 90 of 100 bytes free, want DiskLow", h)
+	}
+	watch := s.Watch()
+	for _, tt := range []struct {
+		free int64
+		low  bool
+	}{{105, true}, {110, false}} {
+		free.Store(tt.free)
+		s.keep.wake()
+		<-watch
+		if h := s.Health(); h.DiskLow != tt.low || h.DiskFree != tt.free {
+			t.Errorf("Health() = %+v with %d of 100 bytes free, want DiskLow %v", h, tt.free, tt.low)
+		}
+	}
+}
+
+func TestFailedBackgroundSync(t *testing.T) {
+	errDisk := errors.New("no disk")
+	s, f := openFaulty(t, Options{Durability: Relaxed, Log: zap.NewNop()})
+	watch := s.Watch()
+	f.mu.Lock()
+	f.syncError = errDisk
+	f.mu.Unlock()
+	l := mustLog(t, s)
+	mustAppend(t, l, testRecords(1)...)
+	for !errors.Is(s.Health().Err, errDisk) {
+		<-watch
+	}
+	r, w := newWaiter()
+	l.Append(testRecords(2), r)
+	if !w.wait() {
+		t.Error("a receipt succeeded after a failed sync")
+	}
+	if err := s.Close(); !errors.Is(err, errDisk) {
+		t.Errorf("Close = %v, want the error of the disk", err)
 	}
 }

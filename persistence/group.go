@@ -148,7 +148,7 @@ func (c *committer) emit(g *group, o *openChunk) bool {
 	id := o.built.c.id
 	for o.part < len(o.values)-1 {
 		w := write{key: appendPartKey(nil, id, o.part), val: o.values[o.part+1]}
-		if len(g.writes) > 0 && g.bytes+int64(len(w.val)) > 2*int64(c.s.sizes.group) {
+		if !g.fits(c.s.lim, []write{w}) {
 			return false
 		}
 		g.add(c.s.lim, w)
@@ -197,11 +197,12 @@ func (g *group) fits(lim limits, writes []write) bool {
 	if len(g.writes) == 0 {
 		return true
 	}
-	n := g.inline
+	n, bytes := g.inline, g.bytes
 	for i := range writes {
 		n += writes[i].inline(lim)
+		bytes += int64(len(writes[i].val))
 	}
-	return n <= lim.inline && len(g.writes)+len(writes) <= lim.entries
+	return n <= lim.inline && bytes <= lim.bytes && len(g.writes)+len(writes) <= lim.entries
 }
 
 // publish makes a committed group visible: its chunks enter the index, and all

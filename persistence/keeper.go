@@ -14,11 +14,10 @@ type keeper struct {
 	s      *Disk
 	wakeup chan struct{} // capacity 1
 
-	written  atomic.Int64 // bytes since the free space was looked at
-	dead     atomic.Int64 // bytes of dead chunks since the last pass
-	rotated  atomic.Bool  // there are new files
-	unsynced atomic.Bool  // with Relaxed
-	merge    atomic.Bool
+	written atomic.Int64 // bytes since the free space was looked at
+	dead    atomic.Int64 // bytes of dead chunks since the last pass
+	rotated atomic.Bool  // there are new files
+	merge   atomic.Bool
 }
 
 const (
@@ -26,6 +25,9 @@ const (
 	freeStep = 16 << 20
 	// lowInterval is how often free space is looked at while it is low.
 	lowInterval = time.Second
+	// quiet is how long nothing is written before less than a pass's worth of
+	// dead chunks is looked at.
+	quiet = 30 * time.Second
 	// settleFiles is what Badger is given to flush and compact before collection.
 	settleFiles = 200 * time.Millisecond
 	// paddingShare is how many memtables of padding force one out; once its size is too little.
@@ -47,9 +49,6 @@ func (k *keeper) committed(bytes int64) {
 	wake := k.written.Add(bytes) >= freeStep
 	if k.s.eng.rotated() {
 		k.rotated.Store(true)
-		wake = true
-	}
-	if k.s.opts.Durability == Relaxed && !k.unsynced.Swap(true) {
 		wake = true
 	}
 	if wake {
@@ -78,7 +77,6 @@ func (k *keeper) wake() {
 func (k *keeper) run() {
 	defer k.s.wg.Done()
 	k.s.eng.advise()
-	k.look()
 	k.collect(startShare)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -86,31 +84,30 @@ func (k *keeper) run() {
 		timer.Reset(k.interval())
 		select {
 		case <-k.wakeup:
+			k.work(false)
 		case <-timer.C:
+			k.work(true)
 		case <-k.s.stop:
 			return
 		}
-		k.work()
 	}
 }
 
 // interval is when the keeper has to look again by itself.
 func (k *keeper) interval() time.Duration {
 	switch {
-	case k.unsynced.Load():
-		return relaxedDelay / 2
 	case k.s.diskLow.Load():
 		return lowInterval
+	case k.dead.Load() >= k.s.sizes.vlog:
+		return quiet
 	}
 	return time.Hour
 }
 
-func (k *keeper) work() {
+// work does what there is to do. waited is true if the interval passed first.
+func (k *keeper) work(waited bool) {
 	if k.rotated.Swap(false) {
 		k.s.eng.advise()
-	}
-	if k.s.opts.Durability == Relaxed {
-		k.sync()
 	}
 	if k.written.Load() >= freeStep || k.s.diskLow.Load() {
 		k.look()
@@ -118,20 +115,9 @@ func (k *keeper) work() {
 	if k.merge.Swap(false) {
 		k.mergeRuns()
 	}
-	if k.dead.Load() >= k.threshold() {
+	dead := k.dead.Load()
+	if dead >= k.threshold() || waited && dead >= k.s.sizes.vlog {
 		k.pass()
-	}
-}
-
-// sync makes durable what Relaxed has confirmed already, after a while in
-// which more joins it.
-func (k *keeper) sync() {
-	if !k.unsynced.Load() || !k.pause(relaxedDelay/2) {
-		return
-	}
-	k.unsynced.Store(false)
-	if err := k.s.eng.sync(); err != nil {
-		k.s.stopFor(err)
 	}
 }
 
@@ -139,7 +125,7 @@ func (k *keeper) sync() {
 // called off at a tenth above it.
 func (k *keeper) look() {
 	k.written.Store(0)
-	free, err := diskFree(k.s.opts.Dir)
+	free, err := k.s.opts.diskFree(k.s.opts.Dir)
 	if err != nil {
 		k.s.opts.Log.Warn("cannot measure the free disk space", zap.Error(err))
 		return

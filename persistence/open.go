@@ -65,14 +65,19 @@ func newDisk(o Options, eng engine) *Disk {
 	}
 	s.com = committer{s: s, done: make(chan error, 1), nextChunk: 1, published: 1, reserved: 1}
 	s.keep = keeper{s: s, wakeup: make(chan struct{}, 1)}
+	s.syncer = syncer{s: s, wakeup: make(chan struct{}, 1)}
 	return s
 }
 
-// start starts the committer and the keeper; Close ends them.
+// start starts the goroutines; Close ends them.
 func (s *Disk) start() {
+	s.keep.look()
 	s.wg.Add(2)
 	go s.com.run()
 	go s.keep.run()
+	if s.opts.Durability == Relaxed {
+		s.wg.Go(s.syncer.run)
+	}
 }
 
 // lockDir takes the lock on a directory and returns the function that gives it back.

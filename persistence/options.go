@@ -55,6 +55,8 @@ type Options struct {
 
 	// wrap puts a layer over the engine; tests inject faults with it.
 	wrap func(engine) engine
+	// diskFree is replaced by tests.
+	diskFree func(dir string) (int64, error)
 	// gcStep and mergeTiny override the profile's.
 	gcStep    int64
 	mergeTiny int
@@ -74,6 +76,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.LockWait == 0 {
 		o.LockWait = defaultLockWait
+	}
+	if o.diskFree == nil {
+		o.diskFree = diskFree
 	}
 	p := o.Profile.sizes()
 	if o.DiskLimit == 0 {
