@@ -231,7 +231,7 @@ func TestNothingAfterCancelOk(t *testing.T) {
 					}
 				}
 			}()
-			for i := range 30 {
+			for i := range 10 {
 				tag := fmt.Sprint("t", i)
 				c.ok(c.consume("q", tag, flags, nil))
 				for range 5 {
