@@ -40,7 +40,7 @@ type Lane uint8
 // A Record is one message as the store sees it. The store keeps references to
 // the fields until the record is written or settled and never changes them.
 type Record struct {
-	ID       uint64 // rising within a log; gaps are fine
+	ID       uint64 // from 1, rising within a log; gaps are fine
 	Lane     Lane
 	Time     int64 // when the broker took the message, Unix milliseconds
 	Expires  int64 // Unix milliseconds; 0 is never
@@ -50,8 +50,8 @@ type Record struct {
 	Extra    []byte // what the queue wants back besides; usually nil
 	Body     []byte
 	// Shared is non-nil if the same body goes to two or more durable logs
-	// with one publish: the body is then stored once. All these records carry
-	// the same pointer.
+	// with one publish: the body is then stored once, in the chunk that has
+	// these records. All of them carry the same pointer.
 	Shared *SharedBody
 	// Redelivered is set on Load after a restart if the message may have been
 	// delivered before. It is ignored by Append.
@@ -136,12 +136,17 @@ type Log interface {
 
 // LaneInfo is what one lane of a log holds.
 type LaneInfo struct {
-	Lane     Lane
-	Count    int   // live records
-	Bytes    int64 // of their bodies; exact while nothing is settled out of order, else in proportion
-	First    uint64
-	Last     uint64
-	Earliest int64 // the earliest expiry of any record, Unix milliseconds; 0 if none
+	Lane  Lane
+	Count int // live records
+	// Bytes is the bytes of their bodies. It is exact but for the chunks of
+	// which a part is settled: those count in proportion, as if their bodies
+	// were of one size.
+	Bytes int64
+	First uint64
+	Last  uint64
+	// Earliest is no later than the expiry of any record, Unix milliseconds; 0
+	// if none can expire. It may be that of a record settled since.
+	Earliest int64
 }
 
 // A SharedBody ties together the records of one publish to several logs.
