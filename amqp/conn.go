@@ -59,6 +59,7 @@ type conn struct {
 	channels map[uint16]*channel // changed by the reader alone, with the outbox's lock
 	last     *channel            // reader's: the channel of the last frame
 	dirty    []*channel          // reader's: channels with unflushed publishes
+	departed []uint16            // reader's: channels that the client has closed in this batch
 	scratch  []outstanding       // reader's, for settling
 	run      []queue.Delivery    // reader's, for settling
 	props    frames.Properties   // reader's scratch
@@ -190,8 +191,12 @@ const silentDelay = 3 * time.Second
 // client to take it and close first.
 const lingerDelay = 3 * time.Second
 
-// closeTimeout is how long a close handshake may take (RabbitMQ 4.0).
+// closeTimeout is how long a close handshake may take (RabbitMQ 4.0), unless
+// the broker is stopping.
 func (c *conn) closeTimeout() time.Duration {
+	if c.srv.stopped.Load() {
+		return lingerDelay
+	}
 	if c.heartbeat > 0 {
 		return min(c.heartbeat, 30*time.Second)
 	}

@@ -81,5 +81,6 @@ func (ch *channel) channelClose() error {
 	ch.release()
 	ch.reply(&frames.ChannelCloseOk{})
 	ch.forget()
+	ch.conn.departed = append(ch.conn.departed, ch.id)
 	return nil
 }

@@ -141,6 +141,7 @@ func (ch *channel) publishDone() error {
 	if err := p.Parse(m.Header); err != nil {
 		return err
 	}
+	m.Header[1] &^= frames.FlagUnused
 	m.Exchange, m.RoutingKey = cur.route.Exchange, cur.route.Key
 	m.Time = c.now
 	m.Persistent = p.DeliveryMode == 2

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/leveretmq/leveret/frames"
@@ -62,6 +63,7 @@ func (c *conn) readFailed(err error) error {
 // frames handles all whole frames in the buffer and then hands the publishes
 // among them to their queues.
 func (c *conn) frames() error {
+	c.departed = c.departed[:0]
 	for {
 		f, n, err := frames.Parse(c.buf[c.r:c.w], c.frameMax)
 		if err != nil {
@@ -134,6 +136,9 @@ func (c *conn) unopened(f frames.Frame) error {
 		return c.fail(0, unexpectedFrame(f))
 	}
 	id, args, ok := frames.SplitMethod(f.Payload)
+	if id != frames.ChannelOpenID && slices.Contains(c.departed, f.Channel) {
+		return nil // sent before the client could see close-ok (RabbitMQ 4.0)
+	}
 	if f.Type != frames.MethodFrame || !ok {
 		return c.fail(0, frames.Unboundf(frames.UnexpectedFrame, "expected method frame, got non method frame instead"))
 	}

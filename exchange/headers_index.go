@@ -135,7 +135,7 @@ func (v *headersByValue) find(f headerField) *headersList {
 		return v.equal[floatScalar(decodeFloat(f.tag, f.value))]
 	case decimal:
 		return v.equal[decimalScalar(decodeDecimal(f.value))]
-	case text, binaryData:
+	case text:
 		return v.equal[scalar{kind: k, text: string(f.value)}]
 	}
 	return nil

@@ -107,7 +107,7 @@ func TestHeadersValues(t *testing.T) {
 		{"1", "1", true},
 		{"", "", true},
 		{"1", "2", false},
-		{"1", []byte("1"), false},
+		{"1", []byte("1"), true}, // RabbitMQ 4.0 does not tell these types apart
 		{[]byte{1, 0}, []byte{1, 0}, true},
 		{frames.Decimal{Scale: 2, Value: 150}, frames.Decimal{Scale: 2, Value: 150}, true},
 		{frames.Decimal{Scale: 2, Value: 150}, frames.Decimal{Scale: 1, Value: 150}, false},
@@ -134,7 +134,7 @@ func TestHeadersValues(t *testing.T) {
 		{[]any{int32(1), int32(2)}, []any{int32(2), int32(1)}, false},
 		{[]any{int32(1)}, []any{int32(1), int32(2)}, false},
 		{[]any{"a", fields("b", "c")}, []any{"a", fields("b", "c")}, true},
-		{[]any{"a"}, []any{[]byte("a")}, false},
+		{[]any{"a"}, []any{[]byte("a")}, true},
 	} {
 		for _, mode := range []string{"all", "any"} {
 			x := newExchange(t, "headers")

@@ -43,7 +43,6 @@ const (
 	float
 	decimal
 	text
-	binaryData
 )
 
 func (k kind) scalar() bool { return k >= boolean }
@@ -86,7 +85,7 @@ func newWant(name string, v any) want {
 	case string:
 		w.scalar = scalar{kind: text, text: v}
 	case []byte:
-		w.scalar = scalar{kind: binaryData, text: string(v)}
+		w.scalar = scalar{kind: text, text: string(v)}
 	case frames.Table:
 		w.kind, w.nested = table, v
 	case []any:
@@ -114,7 +113,7 @@ func (w *want) meets(tag byte, value []byte) bool {
 		return math.Float64frombits(w.number) == decodeFloat(tag, value)
 	case decimal:
 		return w.scalar == decimalScalar(decodeDecimal(value))
-	case text, binaryData:
+	case text:
 		return w.text == string(value)
 	case table, array:
 		v, err := frames.DecodeField(tag, value)
@@ -134,10 +133,8 @@ func kindOf(tag byte) kind {
 		return float
 	case 'D':
 		return decimal
-	case 'S':
+	case 'S', 'x': // RabbitMQ 4.0 does not tell them apart
 		return text
-	case 'x':
-		return binaryData
 	case 'F':
 		return table
 	case 'A':

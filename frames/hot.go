@@ -2,7 +2,6 @@ package frames
 
 import (
 	"encoding/binary"
-	"unicode/utf8"
 )
 
 // The methods of the publish, deliver and settle paths have codecs of their
@@ -14,7 +13,8 @@ type Publish struct {
 	Mandatory, Immediate bool
 }
 
-// Parse reads the arguments of basic.publish.
+// Parse reads the arguments of basic.publish. RabbitMQ 4.0 checks the names of
+// all other methods for UTF-8, but not these.
 func (p *Publish) Parse(args []byte) error {
 	b := args
 	if len(b) < 3 {
@@ -35,20 +35,7 @@ func (p *Publish) Parse(args []byte) error {
 	p.RoutingKey = b[:n:n]
 	p.Mandatory = b[n]&1 != 0
 	p.Immediate = b[n]&2 != 0
-	if !valid(p.Exchange) || !valid(p.RoutingKey) {
-		return errShortUTF8
-	}
 	return nil
-}
-
-// valid is utf8.Valid with a short cut for the usual short ASCII name.
-func valid(b []byte) bool {
-	for _, c := range b {
-		if c >= utf8.RuneSelf {
-			return utf8.Valid(b)
-		}
-	}
-	return true
 }
 
 func cannotDecode(args []byte) error {

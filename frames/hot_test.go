@@ -30,17 +30,14 @@ func TestPublishParse(t *testing.T) {
 
 func TestPublishParseErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                 "FRAME_ERROR - cannot decode <<>>",
-		"\x00\x00":                         "FRAME_ERROR - cannot decode <<0,0>>",
-		"\x00\x00\x00":                     "FRAME_ERROR - cannot decode <<0,0,0>>",
-		"\x00\x00\x05ab":                   "FRAME_ERROR - cannot decode <<0,0,5,97,98>>",
-		"\x00\x00\x02ab":                   "FRAME_ERROR - cannot decode <<0,0,2,97,98>>",
-		"\x00\x00\x00\x00":                 "FRAME_ERROR - cannot decode <<0,0,0,0>>",
-		"\x00\x00\x00\x01k":                "FRAME_ERROR - cannot decode <<0,0,0,1,107>>",
-		"\x00\x00\x00\x00\x00\x00":         "FRAME_ERROR - cannot decode <<0,0,0,0,0,0>>",
-		"\x00\x00\x01\xff\x00\x00":         "FRAME_ERROR - Malformed UTF-8 in shortstr",
-		"\x00\x00\x00\x02a\x80\x00":        "FRAME_ERROR - Malformed UTF-8 in shortstr",
-		"\x00\x00\x03\xed\xa0\x80\x00\x00": "FRAME_ERROR - Malformed UTF-8 in shortstr", // a surrogate
+		"":                         "FRAME_ERROR - cannot decode <<>>",
+		"\x00\x00":                 "FRAME_ERROR - cannot decode <<0,0>>",
+		"\x00\x00\x00":             "FRAME_ERROR - cannot decode <<0,0,0>>",
+		"\x00\x00\x05ab":           "FRAME_ERROR - cannot decode <<0,0,5,97,98>>",
+		"\x00\x00\x02ab":           "FRAME_ERROR - cannot decode <<0,0,2,97,98>>",
+		"\x00\x00\x00\x00":         "FRAME_ERROR - cannot decode <<0,0,0,0>>",
+		"\x00\x00\x00\x01k":        "FRAME_ERROR - cannot decode <<0,0,0,1,107>>",
+		"\x00\x00\x00\x00\x00\x00": "FRAME_ERROR - cannot decode <<0,0,0,0,0,0>>",
 	} {
 		var p Publish
 		wantReply(t, p.Parse([]byte(args)), want)
@@ -87,6 +84,9 @@ func FuzzPublish(f *testing.F) {
 		var p Publish
 		err := p.Parse(args)
 		m, slow := DecodeMethod(BasicPublishID, args)
+		if slow == errShortUTF8 {
+			return // the names of a publish need not be UTF-8
+		}
 		if (err == nil) != (slow == nil) {
 			t.Fatalf("%q: %v, want %v", args, err, slow)
 		}

@@ -18,6 +18,10 @@ const (
 	FlagUserID          = 1 << 4
 	FlagAppID           = 1 << 3
 	FlagClusterID       = 1 << 2
+	// FlagUnused is no property's. RabbitMQ 4.0 accepts it and does not pass it on.
+	FlagUnused = 1 << 1
+	// flagContinued would say that another flag word follows; it never does.
+	flagContinued = 1 << 0
 )
 
 // Properties are the properties of class basic as views of a property block.
@@ -56,9 +60,10 @@ func (p *Properties) Parse(b []byte) error {
 		return errProperties
 	}
 	p.Flags = binary.BigEndian.Uint16(b)
-	if p.Flags&3 != 0 { // no property has these bits; bit 0 would be another flag word
+	if p.Flags&flagContinued != 0 {
 		return errProperties
 	}
+	p.Flags &^= FlagUnused
 	r := propertyReader{b: b[2:]}
 	r.short(p, FlagContentType, &p.ContentType)
 	r.short(p, FlagContentEncoding, &p.ContentEncoding)

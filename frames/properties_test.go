@@ -93,7 +93,6 @@ func TestPropertiesThatAreRefused(t *testing.T) {
 		"\x10\x00\x02\x02":                     malformed,
 		allProperties + "x":                    malformed,
 		"\x00\x01\x00\x00":                     malformed, // a second flag word
-		"\x00\x02":                             malformed, // no property has this bit
 		"\x80\x00\x05ab":                       malformed,
 		"\x20\x00\x00\x00\x00\x05\x01ht\x01":   malformed, // a table longer than the block
 		"\x20\x00\xff\xff\xff\xff":             malformed,
