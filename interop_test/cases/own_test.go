@@ -50,7 +50,8 @@ func runOwn(m *testing.M) (code int, err error) {
 	code = m.Run()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return code, errors.Join(own.server.Shutdown(ctx), <-served, own.vhosts.Stop(), own.store.Close())
+	own.server.Shutdown(ctx)
+	return code, errors.Join(<-served, own.vhosts.Stop(), own.store.Close())
 }
 
 // assemble makes the parts, as package broker does.
