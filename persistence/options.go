@@ -14,7 +14,7 @@ const (
 	// files of 4 MiB.
 	Tiny Profile = iota
 	// Server suits a machine of its own: memtables of 4 MiB, value-log files of
-	// 64 MiB. Bigger groups fit a commit.
+	// 32 MiB. Bigger groups fit a commit.
 	Server
 )
 
@@ -108,7 +108,7 @@ type sizes struct {
 func (p Profile) sizes() sizes {
 	if p == Server {
 		return sizes{
-			memtable: 4 << 20, memtables: 2, vlog: 64 << 20, chunk: 1 << 20, group: 4 << 20,
+			memtable: 4 << 20, memtables: 2, vlog: 32 << 20, chunk: 1 << 20, group: 4 << 20,
 			gcStep: 256 << 20, diskLimit: 1 << 30, verify: 16 << 20,
 		}
 	}
