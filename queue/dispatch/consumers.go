@@ -26,7 +26,10 @@ type Consumers struct {
 	levels   []*level    // by falling priority
 	eligible int         // that would take a message now
 	active   *Consumer   // the single active one
-	touched  []*Consumer // scratch of round
+
+	turns   []*Consumer      // scratch of round: who gets the first message, the second ...
+	touched []*Consumer      // scratch of round: who has turns
+	scratch []queue.Delivery // scratch of round, empty
 }
 
 // A Consumer is what the queue knows of a subscription; it is its State.
@@ -36,8 +39,9 @@ type Consumer struct {
 	next, prev *Consumer // in the ring of its level, while it waits for nothing
 	waiting    waiting
 	inflight   int              // deliveries that it has to settle
-	batch      []queue.Delivery // scratch: what it gets in this turn
-	reserved   int              // places of its window taken for batch
+	batch      []queue.Delivery // scratch: what it gets in this round
+	turns      int              // of this round
+	reserved   int              // places of its window taken for turns
 }
 
 // waiting is a set of reasons why a consumer gets nothing.
@@ -194,6 +198,9 @@ func (cs *Consumers) elect() {
 // one that is stays unless the mode knows a better one.
 func (cs *Consumers) best() *Consumer {
 	best := cs.active
+	if best != nil && cs.Mode == FirstCome {
+		return best
+	}
 	for _, c := range cs.list {
 		if best == nil || cs.Mode == ByPriority && c.sub.Priority > best.sub.Priority {
 			best = c
@@ -266,13 +273,12 @@ func (cs *Consumers) credit(c *Consumer) {
 	cs.wait(c, waitCredit)
 }
 
-// room is how many more messages the batch of the consumer may get.
+// room is how many messages more than its turns the consumer may get.
 func (c *Consumer) room() int {
-	n := Turn - len(c.batch)
 	if c.sub.NoAck || c.sub.Prefetch == 0 {
-		return n
+		return Turn - c.turns
 	}
-	return min(n, c.sub.Prefetch-c.inflight-len(c.batch))
+	return min(Turn, c.sub.Prefetch-c.inflight) - c.turns
 }
 
 // limited says whether the consumer needs a place in a window for each message.

@@ -13,8 +13,11 @@ const Turn = 256
 
 // A Source is a queue as far as its consumers are concerned.
 type Source interface {
-	// Take takes up to n messages off the head for a consumer and appends their
-	// deliveries to dst. It appends none if there is nothing to be had now.
+	// Ready is how many messages there are at most.
+	Ready() int
+	// Take takes up to n messages off the head and appends their deliveries, for
+	// s, to dst. s is nil if they are for several. It appends fewer than n only
+	// if there is no more to be had now.
 	Take(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery
 	// Taken says that the consumer has these: settled already if it is a no-ack
 	// one. ds is good for the call only.
@@ -26,7 +29,7 @@ type Source interface {
 // Deal hands out messages while there are some and consumers that have room: to
 // those of the highest priority first, and in turn to those of the same.
 func (cs *Consumers) Deal(src Source) {
-	for cs.eligible > 0 {
+	for cs.eligible > 0 && src.Ready() > 0 {
 		l := cs.top()
 		c := l.ring
 		more := false
@@ -39,6 +42,35 @@ func (cs *Consumers) Deal(src Source) {
 			return
 		}
 	}
+}
+
+// Sole is the consumer that is to get whatever comes now: it alone has the
+// highest priority of those that have room, and needs no places in a window. It
+// is nil if there is none. What the queue has for it goes through Batch and Offer.
+func (cs *Consumers) Sole() *Consumer {
+	if cs.eligible == 0 {
+		return nil
+	}
+	if c := cs.top().ring; c.next == c && !c.limited() {
+		return c
+	}
+	return nil
+}
+
+// Subscription is whose record it is.
+func (c *Consumer) Subscription() *queue.Subscription { return c.sub }
+
+// Batch is memory for deliveries to the consumer, empty, and how many those may
+// be. It is good until the next call of Offer or Deal.
+func (c *Consumer) Batch() (dst []queue.Delivery, room int) { return c.batch, c.room() }
+
+// Offer hands the consumer a batch that was not taken from src, and returns how
+// many of them it has now. The others stay with the caller, and the consumer
+// waits until it says that it has room.
+func (cs *Consumers) Offer(c *Consumer, batch []queue.Delivery, src Source) (took int) {
+	took = cs.offer(c, batch, src)
+	clear(batch)
+	return took
 }
 
 // serve gives a batch to the only consumer there is, and says whether there may
@@ -54,67 +86,100 @@ func (cs *Consumers) serve(c *Consumer, src Source) (more bool) {
 // round deals messages to the consumers of a level one by one, each in its turn,
 // and then hands everyone its batch.
 func (cs *Consumers) round(l *level, src Source) (more bool) {
-	touched := cs.touched[:0]
-	more = true
-	for range Turn {
+	cs.plan(l, min(Turn, src.Ready()))
+	got := src.Take(cs.scratch, nil, len(cs.turns))
+	for i := range got {
+		c := cs.turns[i]
+		c.batch = append(c.batch, got[i])
+		c.batch[len(c.batch)-1].Sub = c.sub
+	}
+	var next *Consumer // whose turn came to nothing
+	if len(got) < len(cs.turns) {
+		next = cs.turns[len(got)]
+	}
+	more = cs.handAll(src) || next == nil
+	if next != nil && next.waiting == 0 {
+		l.ring = next
+	}
+	clear(got)
+	cs.scratch = got[:0]
+	clear(cs.turns)
+	return more
+}
+
+// plan puts down up to n turns of the consumers of a level.
+func (cs *Consumers) plan(l *level, n int) {
+	cs.turns, cs.touched = cs.turns[:0], cs.touched[:0]
+	for len(cs.turns) < n {
 		c := l.ring
 		if c == nil {
-			break
+			return
 		}
 		if c.limited() && !c.reserve() {
 			cs.wait(c, waitRoom)
 			continue
 		}
-		n := len(c.batch)
-		c.batch = src.Take(c.batch, c.sub, 1)
-		if len(c.batch) == n {
-			more = false // a place reserved for nothing goes back with hand or here
-			if n == 0 {
-				c.release()
-			}
-			break
+		if c.turns == 0 {
+			cs.touched = append(cs.touched, c)
 		}
-		if n == 0 {
-			touched = append(touched, c)
-		}
+		c.turns++
+		cs.turns = append(cs.turns, c)
 		l.ring = c.next
 		if c.room() == 0 {
 			cs.wait(c, waitCredit)
 		}
 	}
-	for _, c := range touched {
-		if cs.hand(c, src) {
-			more = true
+}
+
+// handAll ends a round: everyone who had turns gets what has come of them. It
+// says whether something went back.
+func (cs *Consumers) handAll(src Source) (back bool) {
+	for _, c := range cs.touched {
+		c.turns = 0
+		switch {
+		case len(c.batch) == 0:
+			c.release()
+			cs.credit(c)
+		case cs.hand(c, src):
+			back = true
 		}
 	}
-	clear(touched)
-	cs.touched = touched[:0]
-	return more
+	clear(cs.touched)
+	return back
 }
 
 // hand gives the consumer its batch. What it does not take goes back, and it
 // waits until it says that it has room; hand says whether that is so.
 func (cs *Consumers) hand(c *Consumer, src Source) (back bool) {
 	batch := c.batch
-	c.batch = batch[:0]
 	took := cs.offer(c, batch, src)
 	if took < len(batch) {
 		back = true
 		src.PutBack(batch[took:])
-		cs.wait(c, waitRoom)
 	}
 	clear(batch)
 	return back
 }
 
-// offer offers the consumer its batch and returns how many it takes.
+// offer offers the consumer a batch and returns how many it takes.
 func (cs *Consumers) offer(c *Consumer, batch []queue.Delivery, src Source) (took int) {
+	c.batch = batch[:0]
 	if c.sub.NoAck {
 		took = c.sub.Consumer.Deliver(batch)
-		src.Taken(c.sub, batch[:took])
-		cs.credit(c)
-		return took
+	} else {
+		took = c.deliver(batch)
 	}
+	src.Taken(c.sub, batch[:took])
+	cs.credit(c)
+	if took < len(batch) {
+		cs.wait(c, waitRoom)
+	}
+	return took
+}
+
+// deliver offers the consumer as much of a batch as its window has places for,
+// and counts what it takes.
+func (c *Consumer) deliver(batch []queue.Delivery) (took int) {
 	offered := c.takePlaces(len(batch))
 	if offered > 0 {
 		took = c.sub.Consumer.Deliver(batch[:offered])
@@ -123,7 +188,5 @@ func (cs *Consumers) offer(c *Consumer, batch []queue.Delivery, src Source) (too
 		c.sub.Window.Give(offered - took)
 	}
 	c.inflight += took
-	src.Taken(c.sub, batch[:took])
-	cs.credit(c)
 	return took
 }

@@ -8,7 +8,10 @@ import (
 )
 
 // fakeSource is a line of ids.
-type fakeSource struct{ line []queue.ID }
+type fakeSource struct {
+	line    []queue.ID
+	expired int // how many are counted but not to be had
+}
 
 func (f *fakeSource) Take(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery {
 	n = min(n, len(f.line))
@@ -18,6 +21,7 @@ func (f *fakeSource) Take(dst []queue.Delivery, s *queue.Subscription, n int) []
 	f.line = f.line[n:]
 	return dst
 }
+func (f *fakeSource) Ready() int                                  { return len(f.line) + f.expired }
 func (f *fakeSource) Taken(*queue.Subscription, []queue.Delivery) {}
 func (f *fakeSource) PutBack(ds []queue.Delivery) {
 	for _, d := range ds {
@@ -117,6 +121,74 @@ func TestWindowPlaces(t *testing.T) {
 		if got := len(a.got) + len(b.got); got != want || a.sub.Window.Room() != 3-want {
 			t.Errorf("of %d: %d delivered and %d places free, want %d and %d", n, got, a.sub.Window.Room(), want, 3-want)
 		}
+	}
+}
+
+// Turns that come to nothing cost no credit and no places, and are not lost.
+func TestFewerThanReady(t *testing.T) {
+	var cs Consumers
+	a, b, c := add(&cs, "a", 0, 1), add(&cs, "b", 0, 1), add(&cs, "c", 0, 1)
+	c.sub.Window.SetLimit(5)
+	src := numbers(1)
+	src.expired = 2
+	cs.Deal(src)
+	wantGot(t, "a", a, 1)
+	if cs.Eligible() != 2 || c.sub.Window.Room() != 5 {
+		t.Errorf("%d eligible and %d places free, want 2 and 5", cs.Eligible(), c.sub.Window.Room())
+	}
+	cs.Deal(numbers(1))
+	wantGot(t, "b", b, 1)
+	cs.Deal(numbers(1))
+	wantGot(t, "c", c, 1)
+}
+
+func TestSole(t *testing.T) {
+	var cs Consumers
+	if cs.Sole() != nil {
+		t.Error("one of none")
+	}
+	low, high := add(&cs, "low", 0, 0), add(&cs, "high", 1, 3)
+	for _, room := range []int{3, 1} { // it has room for 2 in its outbox
+		c := cs.Sole()
+		if c == nil || c.Subscription() != high.sub {
+			t.Fatal("the one of the highest priority was not found")
+		}
+		dst, n := c.Batch()
+		if len(dst) != 0 || n != room {
+			t.Errorf("batch of %d with room for %d, want 0 and %d", len(dst), n, room)
+		}
+		high.room = 2
+		if took := cs.Offer(c, append(dst, numbers(3).Take(nil, high.sub, n)...), numbers(0)); took != min(room, 2) {
+			t.Errorf("it took %d of %d", took, room)
+		}
+		cs.Resume(high.sub)
+	}
+	if c := cs.Sole(); c == nil || c.Subscription() != low.sub {
+		t.Error("without credit for the highest it was not the next")
+	}
+	low.sub.Window.SetLimit(1)
+	if cs.Sole() != nil {
+		t.Error("one with a window")
+	}
+	add(&cs, "like low", 0, 0)
+	low.sub.Window.SetLimit(0)
+	if cs.Sole() != nil {
+		t.Error("one of two")
+	}
+}
+
+// What Offer does not hand over is the caller's, and the consumer waits.
+func TestOfferShort(t *testing.T) {
+	var cs Consumers
+	a := add(&cs, "a", 0, 0)
+	a.room = 1
+	src := numbers(0)
+	if took := cs.Offer(cs.Sole(), numbers(3).Take(nil, a.sub, 3), src); took != 1 || len(src.line) != 0 {
+		t.Errorf("it took %d, and %v went back, want 1 and none", took, src.line)
+	}
+	wantGot(t, "a", a, 1)
+	if cs.Sole() != nil || !cs.Resume(a.sub) {
+		t.Error("it does not wait")
 	}
 }
 

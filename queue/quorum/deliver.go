@@ -47,6 +47,9 @@ func (q *Queue) Resume(s *queue.Subscription) {
 	q.unlock()
 }
 
+// Ready is for package dispatch: how many messages wait.
+func (q *Queue) Ready() int { return q.m.ready }
+
 // Take is for package dispatch: it hands out up to n messages. Those that have
 // expired on the way are buried.
 func (q *Queue) Take(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery {
