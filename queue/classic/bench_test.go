@@ -7,6 +7,7 @@ import (
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/dispatch"
 )
 
 // batchSize is how many messages the benchmarks publish at once: about what one
@@ -26,7 +27,7 @@ func (k *keeper) Activated(*queue.Subscription, bool) {}
 // subscribe adds a keeper.
 func subscribe(t testing.TB, q queue.Queue, s queue.Subscription) (*keeper, *queue.Subscription) {
 	t.Helper()
-	k := &keeper{held: make([]queue.Delivery, 0, 4*turn)}
+	k := &keeper{held: make([]queue.Delivery, 0, 4*dispatch.Turn)}
 	s.Consumer, s.Window = k, &queue.Window{}
 	if err := q.Subscribe(&s); err != nil {
 		t.Fatal(err)

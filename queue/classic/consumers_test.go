@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/dispatch"
 	"github.com/leveretmq/leveret/queue/queuetest"
 )
 
@@ -125,12 +126,12 @@ func TestUnblockedGoesToTheEnd(t *testing.T) {
 
 func TestOnlyConsumerGetsWholeBatches(t *testing.T) {
 	h := newHarness(t, queue.Spec{})
-	for range 4 * turn {
+	for range 4 * dispatch.Turn {
 		h.Publish("m")
 	}
 	c := h.Consume(nil)
 	if c.Calls() != 4 {
-		t.Errorf("Deliver was called %d times for %d messages, want 4", c.Calls(), 4*turn)
+		t.Errorf("Deliver was called %d times for %d messages, want 4", c.Calls(), 4*dispatch.Turn)
 	}
 	h.Send(msgs("1 2 3 4 5")...)
 	if c.Calls() != 5 {

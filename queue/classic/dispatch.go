@@ -1,57 +1,58 @@
 package classic
 
-import "github.com/leveretmq/leveret/queue"
+import (
+	"slices"
 
-// turn is how many messages are handed to a consumer at once, and to all
-// consumers of a level before any of them gets its batch.
-const turn = 256
+	"github.com/leveretmq/leveret/queue"
+)
 
-// dispatchLocked hands ready messages to consumers that have room: to those of
-// the highest priority first, and in turn to those of the same.
-func (q *Queue) dispatchLocked() {
-	for q.eligible > 0 && q.ready > 0 {
-		if q.topLocked().next() == nil {
-			q.after.wantLoad = true // the next message has to be read first
-			return
-		}
-		l := q.topLevelLocked()
-		if c := l.ring; c.next == c {
-			q.serveLocked(c)
-		} else {
-			q.roundLocked(l)
-		}
-	}
-}
+// Ready is for package dispatch: how many messages wait.
+func (q *Queue) Ready() int { return q.ready }
 
-// serveLocked gives a batch to the only consumer there is.
-func (q *Queue) serveLocked(c *consumer) {
+// Take is for package dispatch: it takes up to n messages off the head. Those
+// that have expired on the way are buried; it ends at one that has to be read
+// first.
+func (q *Queue) Take(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery {
 	if q.multi || q.timed || len(q.lanes[0].back) > 0 {
-		for range c.room() {
-			l, next := q.liveLocked()
-			if next == nil {
-				break
-			}
-			c.batch = append(c.batch, next.delivery(c.sub))
-			q.dropLocked(l, next)
-		}
-	} else {
-		q.takeRunsLocked(c)
+		return q.takeLiveLocked(dst, s, n)
 	}
-	q.handLocked(c)
+	return q.takeRunsLocked(dst, s, n)
 }
 
-// takeRunsLocked fills the consumer's batch from the head of the only lane, of
-// which nothing expires.
-func (q *Queue) takeRunsLocked(c *consumer) {
+// takeLiveLocked is Take message by message.
+func (q *Queue) takeLiveLocked(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery {
+	for range n {
+		l, next := q.liveLocked()
+		if next == nil {
+			break
+		}
+		var d []queue.Delivery
+		dst, d = extend(dst, 1)
+		next.deliver(&d[0], s)
+		q.dropLocked(l, next)
+	}
+	return dst
+}
+
+// takeRunsLocked is Take from the head of the only lane, of which nothing
+// expires.
+func (q *Queue) takeRunsLocked(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery {
 	l := &q.lanes[0]
-	for room := c.room(); room > 0 && l.next() != nil; room = c.room() {
+	for n > 0 && q.ready > 0 {
+		if l.next() == nil {
+			q.after.wantLoad = true
+			break
+		}
 		run := l.head.run()
-		run = run[:min(len(run), room)]
+		run = run[:min(len(run), n)]
+		n -= len(run)
+		var ds []queue.Delivery
+		dst, ds = extend(dst, len(run))
 		var bytes, size int64
 		stored := 0
 		for i := range run {
 			it := &run[i]
-			c.batch = append(c.batch, it.delivery(c.sub))
+			it.deliver(&ds[i], s)
 			bytes += int64(len(it.msg.Body))
 			size += int64(it.msg.Size())
 			if it.stored {
@@ -65,87 +66,38 @@ func (q *Queue) takeRunsLocked(c *consumer) {
 		l.headSize -= size
 		l.head.drop(len(run))
 	}
+	return dst
 }
 
-// roundLocked deals messages to the consumers of a level one by one, each in
-// its turn, and then hands everyone its batch.
-func (q *Queue) roundLocked(l *level) {
-	touched := q.touched[:0]
-	for range turn {
-		c := l.ring
-		if c == nil {
-			break
-		}
-		from, next := q.liveLocked()
-		if next == nil {
-			break
-		}
-		if c.limited() && !c.reserve() {
-			q.waitLocked(c, waitRoom)
-			continue
-		}
-		l.ring = c.next
-		if len(c.batch) == 0 {
-			touched = append(touched, c)
-		}
-		c.batch = append(c.batch, next.delivery(c.sub))
-		q.dropLocked(from, next)
-		if c.room() == 0 {
-			q.waitLocked(c, waitCredit)
-		}
-	}
-	for _, c := range touched {
-		q.handLocked(c)
-	}
-	clear(touched)
-	q.touched = touched[:0]
+// extend makes dst n longer and returns it and the new part, whose deliveries
+// are to be filled in place: with literals that are appended, BenchmarkDispatch/ack
+// takes 990 ns for 64 messages instead of 540, as what was just written in parts
+// is copied in one piece.
+func extend(dst []queue.Delivery, n int) (all, added []queue.Delivery) {
+	all = slices.Grow(dst, n)[:len(dst)+n]
+	return all, all[len(dst):]
 }
 
-// delivery makes the delivery of a message; s is nil for a basic.get.
-func (it *item) delivery(s *queue.Subscription) queue.Delivery {
-	return queue.Delivery{Msg: it.msg, ID: it.id, Sub: s, Expires: it.expires, Count: it.count,
-		Redelivered: it.redelivered, Stored: it.stored}
+// deliver fills d with the delivery of a message; s is nil for a basic.get.
+func (it *item) deliver(d *queue.Delivery, s *queue.Subscription) {
+	d.Msg, d.ID, d.Sub, d.Expires = it.msg, it.id, s, it.expires
+	d.Count, d.Redelivered, d.Stored = it.count, it.redelivered, it.stored
 }
 
-// handLocked gives the consumer its batch. What it does not take goes back, and
-// it waits until it says that it has room.
-func (q *Queue) handLocked(c *consumer) {
-	batch := c.batch
-	took := q.offerLocked(c)
-	if took == len(batch) {
-		return
+// PutBack is for package dispatch: a consumer had no room for these.
+func (q *Queue) PutBack(ds []queue.Delivery) {
+	for i := range ds {
+		q.putBackLocked(itemOf(&ds[i]))
 	}
-	for i := took; i < len(batch); i++ {
-		q.putBackLocked(itemOf(&batch[i]))
-	}
-	clear(batch[took:])
-	q.waitLocked(c, waitRoom)
 }
 
-// offerLocked offers the consumer its batch, counts what it takes, and returns
-// how many those are.
-func (q *Queue) offerLocked(c *consumer) (took int) {
-	batch := c.batch
-	c.batch = batch[:0]
-	offered := len(batch)
-	if !c.sub.NoAck {
-		offered = c.takePlaces(len(batch))
-	}
-	if offered > 0 {
-		took = c.sub.Consumer.Deliver(batch[:offered])
-	}
-	if c.sub.NoAck {
-		q.handedForGoodLocked(batch[:took])
+// Taken is for package dispatch: the consumer has these.
+func (q *Queue) Taken(s *queue.Subscription, ds []queue.Delivery) {
+	if s.NoAck {
+		q.handedForGoodLocked(ds)
 	} else {
-		if took < offered {
-			c.sub.Window.Give(offered - took)
-		}
-		c.inflight += took
-		q.handedLocked(batch[:took])
-		q.creditLocked(c)
+		q.handedLocked(ds)
 	}
-	clear(batch[:took])
-	return took
 }
 
 // handedLocked counts deliveries that wait for an acknowledgement now.
@@ -211,10 +163,13 @@ func (q *Queue) Get(noAck bool) (d queue.Delivery, left int, ok bool, err error)
 		}
 	}
 	if ok {
-		d = it.delivery(nil)
+		it.deliver(&d, nil)
 		if d.Redelivered {
 			q.count.redelivered++
 		}
+	}
+	if q.timed && !q.quiet {
+		q.expireLocked() // what has expired behind it is not left (RabbitMQ 4.0)
 	}
 	left = q.ready
 	q.proceedLocked()

@@ -56,31 +56,30 @@ func (q *Queue) enqueueLateLocked(batch []queue.Entry) {
 // making them ready before: if nothing else waits and it is the only one to have
 // room. It returns how many those were, and whether they are settled already.
 func (q *Queue) passLocked(batch []queue.Entry) (n int, forGood bool) {
-	if q.ready > 0 || q.eligible == 0 || q.refuses {
+	if q.ready > 0 || q.refuses {
 		return 0, false
 	}
-	c := q.topLevelLocked().ring
-	if c.next != c || c.limited() {
+	c := q.consumers.Sole()
+	if c == nil {
 		return 0, false
 	}
-	forGood = c.sub.NoAck
+	s := c.Subscription()
+	forGood = s.NoAck
 	store := q.log != nil && !forGood
-	n = min(len(batch), c.room())
-	for i := range batch[:n] {
-		m := batch[i].Msg
-		d := queue.Delivery{Msg: m, ID: q.fresh + queue.ID(i), Sub: c.sub, Stored: store && m.Persistent}
+	ds, room := c.Batch()
+	n = min(len(batch), room)
+	ds, _ = extend(ds, n)
+	for i := range ds {
+		m, d := batch[i].Msg, &ds[i]
+		d.Msg, d.ID, d.Sub, d.Stored = m, q.fresh+queue.ID(i), s, store && m.Persistent
+		d.Expires, d.Count, d.Redelivered = 0, 0, false
 		if q.ttl >= 0 || m.TTL >= 0 {
 			d.Expires = expiry(m, q.ttl)
 		}
-		c.batch = append(c.batch, d)
 	}
-	took := q.offerLocked(c)
-	if took < n {
-		clear(c.batch[took:n])
-		q.waitLocked(c, waitRoom)
-	}
-	q.lastID += queue.ID(took)
-	return took, forGood
+	n = q.consumers.Offer(c, ds, q)
+	q.lastID += queue.ID(n)
+	return n, forGood
 }
 
 // release releases each receipt of the batch once.
@@ -194,11 +193,11 @@ func (q *Queue) roomLocked(e *queue.Entry, r *message.Receipt) bool {
 	if q.fitsLocked(1, size) {
 		return true
 	}
-	if q.eligible > 0 && q.ready > 0 {
+	if q.consumers.Eligible() > 0 && q.ready > 0 {
 		if q.log != nil {
 			q.appendSomeLocked(r) // the log must know what a consumer settles
 		}
-		q.dispatchLocked()
+		q.consumers.Deal(q)
 		if q.fitsLocked(1, size) {
 			return true
 		}

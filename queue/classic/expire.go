@@ -105,7 +105,7 @@ func (q *Queue) Touch() {
 // for so long. The timer is not moved with each use: it looks at usedAt when it
 // is due.
 func (q *Queue) leaseLocked() {
-	if q.settings.Expires == queue.None || len(q.consumers) > 0 || q.quiet {
+	if q.settings.Expires == queue.None || q.consumers.Len() > 0 || q.quiet {
 		return
 	}
 	in := max(0, time.Duration(q.usedAt+q.settings.Expires-time.Now().UnixMilli())*time.Millisecond)
@@ -119,7 +119,7 @@ func (q *Queue) leaseLocked() {
 // leaseOver ends the queue, or waits on if it was used meanwhile.
 func (q *Queue) leaseOver() {
 	q.mu.Lock()
-	if q.state == running && q.settings.Expires != queue.None && len(q.consumers) == 0 {
+	if q.state == running && q.settings.Expires != queue.None && q.consumers.Len() == 0 {
 		if q.usedAt+q.settings.Expires <= q.nowLocked() {
 			q.endSelfLocked("expired")
 		} else {

@@ -187,7 +187,7 @@ func (q *Queue) loadDueLocked() bool {
 	if l.paged.count() == 0 {
 		return false
 	}
-	return q.after.wantLoad || len(q.consumers) > 0 && l.headSize < q.windowNow()
+	return q.after.wantLoad || q.consumers.Len() > 0 && l.headSize < q.windowNow()
 }
 
 // A load is the reading of one block of a lane.

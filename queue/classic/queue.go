@@ -18,6 +18,7 @@ import (
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/dispatch"
 )
 
 var (
@@ -56,12 +57,8 @@ type Queue struct {
 	paged                  int   // ready messages that are not in memory
 	memory, counted        int64 // what those in memory weigh, and how much of it env.Memory knows
 
-	consumers []*consumer // in the order of Subscribe
-	levels    []*level    // by falling priority
-	eligible  int         // consumers that would take a message now
-	active    *consumer   // of a queue with a single active consumer
-	exclusive *consumer
-	touched   []*consumer // scratch of roundLocked
+	consumers dispatch.Consumers
+	exclusive *queue.Subscription // the one consumer that wants no other
 
 	ttl     int64 // of messages published now, in milliseconds; queue.None
 	trims   bool  // has a length limit and drops the head
@@ -112,6 +109,9 @@ func New(env queue.Env, spec queue.Spec) (queue.Queue, error) {
 		multi: spec.Arguments.MaxPriority > 0,
 		lanes: make([]lane, spec.Arguments.MaxPriority+1),
 		fresh: noneFresh,
+	}
+	if spec.Arguments.SingleActive {
+		q.consumers.Mode = dispatch.FirstCome
 	}
 	q.applyLocked(queue.Merge(nil, nil)) // nobody else has the queue yet
 	q.usedAt = time.Now().UnixMilli()
@@ -194,8 +194,8 @@ func (q *Queue) Status() queue.Status {
 	defer q.mu.Unlock()
 	s := queue.Status{
 		Ready: q.ready, Unacked: q.unacked, ReadyBytes: q.readyBytes, UnackedBytes: q.unackedBytes,
-		Consumers: len(q.consumers), Persistent: q.readyStored + q.unackedStored, InMemory: q.ready - q.paged,
-		Policy: q.policy, ConsumerTimeout: q.settings.ConsumerTimeout,
+		Consumers: q.consumers.Len(), Persistent: q.readyStored + q.unackedStored, InMemory: q.ready - q.paged,
+		Policy: q.policy, ActiveTag: q.consumers.ActiveTag(), ConsumerTimeout: q.settings.ConsumerTimeout,
 		Published: q.count.published, Delivered: q.count.delivered, DeliveredNoAck: q.count.deliveredNoAck,
 		Got: q.count.got, GotNoAck: q.count.gotNoAck, GetEmpty: q.count.getEmpty, Acked: q.count.acked,
 		Redelivered: q.count.redelivered, DeadLettered: q.count.deadLettered, Expired: q.count.expired,
@@ -206,13 +206,10 @@ func (q *Queue) Status() queue.Status {
 			s.HeadTime = it.msg.Time
 		}
 	}
-	if q.active != nil {
-		s.ActiveTag = q.active.sub.Tag
-	}
 	if q.exclusive != nil {
-		s.ExclusiveTag = q.exclusive.sub.Tag
+		s.ExclusiveTag = q.exclusive.Tag
 	}
-	if len(q.consumers) == 0 {
+	if q.consumers.Len() == 0 {
 		s.IdleSince = max(q.usedAt, q.publishAt)
 	}
 	return s
@@ -246,7 +243,8 @@ func (q *Queue) haltLocked() {
 	}
 	q.lanes = make([]lane, len(q.lanes))
 	q.nonEmpty = laneSet{}
-	q.eligible, q.levels, q.consumers, q.active, q.exclusive = 0, nil, nil, nil, nil
+	q.consumers.End()
+	q.exclusive = nil
 	q.ready, q.readyStored, q.readyBytes, q.paged, q.memory, q.counted = 0, 0, 0, 0, 0, 0
 	q.unacked, q.unackedStored, q.unackedBytes = 0, 0, 0
 	q.settled, q.deliveredTo = nil, 0
@@ -264,7 +262,7 @@ func (q *Queue) Delete(cond queue.Condition) (int, error) {
 	case cond.IfEmpty && n > 0:
 		q.mu.Unlock()
 		return 0, frames.Errorf(frames.PreconditionFailed, "%s not empty", q.text)
-	case cond.IfUnused && len(q.consumers) > 0:
+	case cond.IfUnused && q.consumers.Len() > 0:
 		q.mu.Unlock()
 		return 0, frames.Errorf(frames.PreconditionFailed, "%s in use", q.text)
 	}
@@ -280,9 +278,8 @@ func (q *Queue) Delete(cond queue.Condition) (int, error) {
 // drops the log.
 func (q *Queue) endLocked() {
 	q.state = gone
-	for _, c := range q.consumers {
-		c.wait |= departed
-		c.sub.Consumer.Cancelled(c.sub)
+	for s := range q.consumers.All() {
+		s.Consumer.Cancelled(s)
 	}
 	q.haltLocked()
 }

@@ -1,6 +1,9 @@
 package classic
 
-import "github.com/leveretmq/leveret/queue"
+import (
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/dispatch"
+)
 
 // Settle ends deliveries of one consumer, or of basic.gets if s is nil. After
 // the queue was deleted it does nothing.
@@ -30,10 +33,7 @@ func (q *Queue) Settle(s *queue.Subscription, ds []queue.Delivery, how queue.Out
 	default:
 		q.returnLocked(ds, how == queue.Requeued)
 	}
-	if c := stateOf(s); c != nil {
-		c.inflight -= len(ds)
-		q.creditLocked(c)
-	}
+	q.consumers.Settled(s, len(ds))
 	q.proceedLocked()
 	q.unlock()
 }
@@ -70,7 +70,7 @@ func itemOf(d *queue.Delivery) item {
 
 // forgetLocked settles a record of the log at the end of the turn.
 func (q *Queue) forgetLocked(id queue.ID) {
-	if len(q.settled) == turn {
+	if len(q.settled) == dispatch.Turn {
 		q.flushSettledLocked()
 	}
 	q.settled = append(q.settled, uint64(id))

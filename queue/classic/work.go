@@ -73,8 +73,8 @@ func (q *Queue) proceedLocked() {
 		q.fresh = noneFresh
 		return
 	}
-	if q.eligible > 0 {
-		q.dispatchLocked()
+	if q.consumers.Eligible() > 0 {
+		q.consumers.Deal(q)
 	}
 	q.fresh = noneFresh
 	if q.timed && !q.quiet {
