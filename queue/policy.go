@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // A Definition is the definition of a policy or an operator policy, as decoded
@@ -75,7 +76,22 @@ func policyKeys() map[string]policyKey {
 		"stream-max-segment-size-bytes": {isBetween(0, maxSegmentSize), "segment size", no, no, no, yes},
 		"stream-filter-size-bytes":      {isBetween(16, 255), "filter size. Valid range is 16-255.", no, yes, yes, yes},
 		"target-group-size":             {isAtLeast(1), "target group size", yes, no, yes, no},
+		// Of the federation plugin, see Federates.
+		"federation-upstream":         {isString, "federation upstream", no, yes, yes, yes},
+		"federation-upstream-set":     {isString, "federation upstream set", no, yes, yes, yes},
+		"federation-upstream-pattern": {isString, "federation upstream pattern", no, yes, yes, yes},
 	}
+}
+
+// Federates says whether the definition has a key of RabbitMQ's federation
+// plugin. Such keys are accepted and shown, and have no effect.
+func Federates(def Definition) bool {
+	for key := range def {
+		if strings.HasPrefix(key, "federation-upstream") {
+			return true
+		}
+	}
+	return false
 }
 
 // ValidateDefinition checks a definition before it becomes a policy, or an

@@ -35,6 +35,9 @@ func TestValidateDefinition(t *testing.T) {
 		{`{"ha-mode": "all"}`, false, `[{<<"ha-mode">>,<<"all">>}] are not recognised policy settings`},
 		{`{"delivery-limit": -1}`, false, ""},
 		{`{"max-age": "1h", "stream-filter-size-bytes": 16}`, false, ""},
+		{`{"federation-upstream": "u", "federation-upstream-pattern": "^u"}`, false, ""},
+		{`{"federation-upstream-set": 1}`, false, "1 is not a valid federation upstream set"},
+		{`{"federation-upstream-set": "all"}`, true, `[{<<"federation-upstream-set">>,<<"all">>}] are not recognised policy settings`},
 		{`{"stream-filter-size-bytes": 15}`, false, "15 is not a valid filter size. Valid range is 16-255."},
 		{`{"max-length": 5, "delivery-limit": 3, "overflow": "drop-head"}`, true, ""},
 		{`{"dead-letter-exchange": "x"}`, true, `[{<<"dead-letter-exchange">>,<<"x">>}] are not recognised policy settings`},
@@ -62,6 +65,7 @@ func TestSupports(t *testing.T) {
 		{`{"queue-mode": "lazy"}`, true, false, false},
 		{`{"dead-letter-strategy": "at-least-once"}`, false, true, false},
 		{`{"consumer-timeout": 5}`, true, true, true},
+		{`{"federation-upstream-set": "all"}`, true, true, true},
 		{`{"unknown": 5}`, false, false, false},
 	} {
 		for queueType, want := range map[string]bool{Classic: tt.classic, Quorum: tt.quorum, Stream: tt.stream} {
