@@ -90,7 +90,7 @@ func (c *change) queueCreated(e *queueEntry) {
 	if !c.listening() {
 		return
 	}
-	c.event("queue.created", frames.Table{
+	fields := frames.Table{
 		{Name: "name", Value: e.spec.Name},
 		{Name: "vhost", Value: c.v.name},
 		{Name: "durable", Value: e.spec.Durable},
@@ -100,8 +100,34 @@ func (c *change) queueCreated(e *queueEntry) {
 		{Name: "type", Value: typeModule(e)},
 		{Name: "leader", Value: c.v.set.config.Node},
 		{Name: "members", Value: []any{c.v.set.config.Node}},
-		userField(e.user),
-	})
+	}
+	if owner, ok := e.owner.(namedOwner); ok {
+		fields = append(fields, frames.Field{Name: "owner_pid", Value: owner.ConnectionName()})
+	}
+	c.event("queue.created", append(fields, userField(e.user)))
+}
+
+// A namedOwner is an owner of exclusive queues that has a name for events:
+// owner_pid, which is the connection's name here and its process in RabbitMQ.
+type namedOwner interface{ ConnectionName() string }
+
+// queuePolicyEvent tells that other policies apply to a queue than before: the
+// names of those that do, and their definitions merged.
+func (c *change) queuePolicyEvent(e *queueEntry, user string) {
+	if !c.listening() {
+		return
+	}
+	key := "queue.policy.cleared"
+	fields := frames.Table{{Name: "name", Value: e.spec.Name}, {Name: "vhost", Value: c.v.name}}
+	if e.policy != nil || e.operator != nil {
+		key = "queue.policy.updated"
+		info := e.infoLocked()
+		fields = append(fields,
+			frames.Field{Name: "policy", Value: info.Policy},
+			frames.Field{Name: "operator_policy", Value: info.Operator},
+			frames.Field{Name: "effective_policy_definition", Value: definitionTable(info.Effective)})
+	}
+	c.event(key, append(fields, userField(user)))
 }
 
 func (c *change) queueDeleted(e *queueEntry, user string) {

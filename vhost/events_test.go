@@ -20,7 +20,7 @@ func TestEvents(t *testing.T) {
 	log.Purge()
 	by := &fakeActor{}
 	steps := []func() error{
-		func() error { return s.Create("v2", Options{Description: "d"}) },
+		func() error { return s.CreateBy(by, "v2", Options{Description: "d"}) },
 		func() error {
 			return v.DeclareExchange(by, ExchangeDeclare{Name: "x", Type: "fanout", Arguments: args("alternate-exchange", "ae")})
 		},
@@ -40,7 +40,7 @@ func TestEvents(t *testing.T) {
 		func() error { return v.ClearPolicy(by, "p", false) },
 		func() error { return v.SetLimit(by, "max-queues", 5) },
 		func() error { return v.ClearLimit(by, "") },
-		func() error { return s.Delete("v2") },
+		func() error { return s.DeleteBy(by, "v2") },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -53,7 +53,7 @@ func TestEvents(t *testing.T) {
 		keys = append(keys, m.RoutingKey)
 	}
 	want := []string{"vhost.created", "exchange.created", "queue.created", "binding.created", "binding.deleted", "queue.deleted",
-		"exchange.deleted", "policy.set", "policy.cleared", "vhost.limits.set", "vhost.limits.cleared", "vhost.deleted", "user.created"}
+		"exchange.deleted", "policy.set", "queue.policy.updated", "policy.cleared", "queue.policy.cleared", "vhost.limits.set", "vhost.limits.cleared", "vhost.deleted", "user.created"}
 	if !slices.Equal(keys, want) {
 		t.Fatalf("events are %q\nwant %q", keys, want)
 	}
@@ -71,9 +71,57 @@ func TestEvents(t *testing.T) {
 	if got, want := texts(arguments.([]any)), []string{`{<<"x-max-length">>,signedint,5}`, `{<<"x-queue-type">>,longstr,<<"classic">>}`}; !slices.Equal(got, want) {
 		t.Errorf("queue.created has the arguments %q, want %q", got, want)
 	}
+	for _, i := range []int{0, 13} { // of the vhost
+		if got, _ := headersOf(t, log.messages()[i]).Lookup("user_who_performed_action"); got != "joe" {
+			t.Errorf("%s was done by %v, want joe", keys[i], got)
+		}
+	}
+	for name, want := range map[string]any{"name": "log", "policy": "p", "operator_policy": "", "user_who_performed_action": "joe"} {
+		if got, _ := headersOf(t, log.messages()[8]).Lookup(name); got != want {
+			t.Errorf("queue.policy.updated has %s %v, want %v", name, got, want)
+		}
+	}
 	var p frames.Properties
 	if err := p.Parse(m.Header); err != nil || p.DeliveryMode != 2 || p.Timestamp != uint64(m.Time/1000) || len(m.Body) != 0 {
 		t.Errorf("event has properties %+v, error %v, a body of %d bytes", p, err, len(m.Body))
+	}
+}
+
+// fakeConn is an owner of queues with a name.
+type fakeConn struct{ name string }
+
+func (c *fakeConn) ConnectionName() string { return c.name }
+
+func TestEventOfAnExclusiveQueueNamesItsOwner(t *testing.T) {
+	v := newVHost(t)
+	log := declareQueue(t, v, QueueDeclare{Name: "log"})
+	bindQueue(t, v, "log", "amq.rabbitmq.event", "queue.created")
+	for _, tt := range []struct{ owner, want any }{{&fakeConn{"127.0.0.1:1 -> 127.0.0.1:2"}, "127.0.0.1:1 -> 127.0.0.1:2"}, {"nameless", nil}} {
+		log.Purge()
+		if _, err := v.DeclareQueue(&fakeActor{owner: tt.owner}, QueueDeclare{Exclusive: true}); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := headersOf(t, log.messages()[0]).Lookup("owner_pid"); got != tt.want {
+			t.Errorf("owner_pid of %v's queue is %v, want %v", tt.owner, got, tt.want)
+		}
+	}
+}
+
+func TestQueueTotals(t *testing.T) {
+	s := open(t, newFakeStore())
+	v, _ := s.Get("/")
+	declareQueue(t, v, QueueDeclare{Name: "a"})
+	declareQueue(t, v, QueueDeclare{Name: "a"})
+	declareQueue(t, v, QueueDeclare{Name: "a", Passive: true})
+	declareQueue(t, v, QueueDeclare{Name: "b"})
+	if _, err := v.DeclareQueue(System, QueueDeclare{Name: "amq.a"}); err == nil {
+		t.Error("a reserved name was accepted")
+	}
+	if _, err := v.DeleteQueue(System, "b", queue.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.QueueTotals(), (QueueTotals{Declared: 3, Created: 2, Deleted: 1}); got != want {
+		t.Errorf("totals are %+v, want %+v", got, want)
 	}
 }
 

@@ -13,8 +13,8 @@ const (
 	logExchange   = "amq.rabbitmq.log"
 )
 
-// defaultVHost is the vhost that is made at the first start. The event exchange
-// is there.
+// defaultVHost is the vhost that is made at the first start. The exchanges of
+// events and log lines are there only.
 const defaultVHost = "/"
 
 const (
@@ -33,10 +33,11 @@ func predeclared(vhost string) []exchange.Spec {
 		{Name: "amq.match", Type: "headers"},
 		{Name: "amq.topic", Type: "topic"},
 		{Name: traceExchange, Type: "topic", Internal: true},
-		{Name: logExchange, Type: "topic", Internal: true},
 	}
 	if vhost == defaultVHost {
-		list = append(list, exchange.Spec{Name: eventExchange, Type: "topic", Internal: true})
+		list = append(list,
+			exchange.Spec{Name: eventExchange, Type: "topic", Internal: true},
+			exchange.Spec{Name: logExchange, Type: "topic", Internal: true})
 	}
 	for i := range list {
 		list[i].Durable = true

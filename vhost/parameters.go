@@ -153,6 +153,7 @@ func (s *Set) recoverParameter(value []byte) error {
 		if err != nil {
 			return err
 		}
+		s.noteFederation(p.Definition)
 		v.policies.of(d.Component == operatorComponent)[d.Name] = p
 		return nil
 	}

@@ -73,8 +73,9 @@ func (v *VHost) SetPolicy(by Actor, p Policy, operator bool) error {
 	if err := p.validate(operator); err != nil {
 		return err
 	}
+	v.set.noteFederation(p.Definition)
 	component := componentOf(operator)
-	return v.changePolicies(func(c *change) error {
+	return v.changePolicies(by, func(c *change) error {
 		v.policies.of(operator)[p.Name] = &p
 		c.putParameter(component, p.Name, p.encode())
 		c.policyEvent(policyEventKey(operator, "set"), p.Name, &p, by.User())
@@ -85,7 +86,7 @@ func (v *VHost) SetPolicy(by Actor, p Policy, operator bool) error {
 // ClearPolicy removes a policy or an operator policy: 404 if there is none.
 func (v *VHost) ClearPolicy(by Actor, name string, operator bool) error {
 	component := componentOf(operator)
-	return v.changePolicies(func(c *change) error {
+	return v.changePolicies(by, func(c *change) error {
 		list := v.policies.of(operator)
 		if list[name] == nil {
 			return frames.Errorf(frames.NotFound, "no %s '%s' in vhost '%s'", strings.ReplaceAll(component, "_", " "), name, v.name)
@@ -95,6 +96,13 @@ func (v *VHost) ClearPolicy(by Actor, name string, operator bool) error {
 		c.policyEvent(policyEventKey(operator, "cleared"), name, nil, by.User())
 		return nil
 	})
+}
+
+// noteFederation tells the log, once, of a policy that asks for federation.
+func (s *Set) noteFederation(d queue.Definition) {
+	if queue.Federates(d) && !s.federationNoted.Swap(true) {
+		s.log.Warn("a policy asks for federation, which this broker does not run: its federation keys are kept and shown, and have no effect")
+	}
 }
 
 func componentOf(operator bool) string {
@@ -144,7 +152,7 @@ func (p *Policy) validate(operator bool) error {
 }
 
 // changePolicies changes the policies and applies them.
-func (v *VHost) changePolicies(apply func(c *change) error) error {
+func (v *VHost) changePolicies(by Actor, apply func(c *change) error) error {
 	v.policyMu.Lock()
 	defer v.policyMu.Unlock()
 	c := v.change()
@@ -152,7 +160,7 @@ func (v *VHost) changePolicies(apply func(c *change) error) error {
 		c.unlock()
 		return err
 	}
-	affected := v.reapplyLocked(c)
+	affected := v.reapplyLocked(c, by.User())
 	c.unlock()
 	affected.apply()
 	return c.finish()
@@ -174,7 +182,7 @@ func (a affected) apply() {
 }
 
 // reapplyLocked finds for everything the policies that apply now.
-func (v *VHost) reapplyLocked(c *change) affected {
+func (v *VHost) reapplyLocked(c *change, user string) affected {
 	for _, e := range v.exchanges {
 		if v.applyExchangePolicyLocked(e) {
 			c.rerouted = true
@@ -184,6 +192,7 @@ func (v *VHost) reapplyLocked(c *change) affected {
 	for _, e := range v.queues {
 		if v.findPolicyLocked(e) {
 			list = append(list, setting{e.q, e.mergedPolicy()})
+			c.queuePolicyEvent(e, user)
 		}
 	}
 	return list

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/leveretmq/leveret/message"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/leveretmq/leveret/queue"
 )
 
@@ -46,6 +49,29 @@ func TestPolicyValidation(t *testing.T) {
 	}
 	wantError(t, v.ClearPolicy(System, "none", false), 404, "no policy 'none' in vhost '/'")
 	wantError(t, v.ClearPolicy(System, "none", true), 404, "no operator policy 'none' in vhost '/'")
+}
+
+func TestFederationIsNotedOnce(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	s, err := Open(Config{Store: newFakeStore(), Log: zap.New(core), Factories: map[string]queue.Factory{queue.Classic: fakeFactory}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ := s.Get("/")
+	setPolicy(t, v, Policy{Name: "a", Definition: queue.Definition{"max-length": 1}}, false)
+	if logs.Len() != 0 {
+		t.Errorf("logged %v of a policy without federation", logs.All())
+	}
+	q := declareQueue(t, v, QueueDeclare{Name: "q"})
+	for _, key := range []string{"federation-upstream-set", "federation-upstream", "federation-upstream-pattern"} {
+		setPolicy(t, v, Policy{Name: key, Priority: 1, Definition: queue.Definition{key: "all", "max-length": 2}}, false)
+	}
+	if got := logs.Len(); got != 1 {
+		t.Errorf("%d lines, want one", got)
+	}
+	if p := q.lastPolicy(); p.MaxLength != 2 || p.Definition["federation-upstream"] != "all" {
+		t.Errorf("queue has policy %+v, want one with a federation key and max-length 2", p)
+	}
 }
 
 func TestPolicyOfAQueue(t *testing.T) {

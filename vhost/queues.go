@@ -36,6 +36,14 @@ func (v *VHost) DeclareQueue(by Actor, d QueueDeclare) (queue.Queue, error) {
 	if d.Passive {
 		return v.passiveQueue(by, d.Name)
 	}
+	q, err := v.declareQueue(by, d)
+	if err == nil {
+		v.set.totals.declared.Add(1)
+	}
+	return q, err
+}
+
+func (v *VHost) declareQueue(by Actor, d QueueDeclare) (queue.Queue, error) {
 	d.Durable = d.Durable && !d.Exclusive // RabbitMQ 4.0: an exclusive queue is never durable
 	d.Arguments = v.withQueueType(d)
 	if err := nameQueue(&d); err != nil {
@@ -191,6 +199,7 @@ func (v *VHost) createQueue(by Actor, spec queue.Spec) (queue.Queue, error) {
 	if spec.Durable {
 		c.put(persistence.Queues, definitionKey(v.name, spec.Name), encodeQueue(v, e))
 	}
+	v.set.totals.created.Add(1)
 	c.queueCreated(e)
 	c.unlock()
 	return q, c.finish()
@@ -322,6 +331,7 @@ func (c *change) removeQueue(e *queueEntry, user string) {
 	if e.spec.Durable {
 		c.delete(persistence.Queues, definitionKey(v.name, e.spec.Name))
 	}
+	v.set.totals.deleted.Add(1)
 	c.queueDeleted(e, user)
 }
 

@@ -177,7 +177,7 @@ func (s *Set) startQueues() {
 	var all affected
 	for _, v := range s.all() {
 		c := v.change()
-		v.reapplyLocked(c)
+		v.reapplyLocked(c, System.User())
 		for _, e := range v.queues {
 			all = append(all, setting{e.q, e.mergedPolicy()})
 		}

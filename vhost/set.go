@@ -64,6 +64,9 @@ type Set struct {
 	events atomic.Pointer[exchange.Exchange]
 	logs   atomic.Pointer[exchange.Exchange] // amq.rabbitmq.log of the default vhost, or nil
 
+	totals          queueTotals
+	federationNoted atomic.Bool // the log has the line that federation is not run
+
 	mu     sync.RWMutex // guards the fields below
 	vhosts map[string]*VHost
 	global map[string]json.RawMessage // global parameters by name, as JSON
@@ -130,6 +133,19 @@ func (s *Set) Names() []string {
 	return slices.Sorted(maps.Keys(s.vhosts))
 }
 
+// QueueTotals counts what was done to queues since the start, for rates of
+// churn. Declared counts every declaration that was answered well, of queues
+// that were there, too; passive ones do not count.
+type QueueTotals struct{ Declared, Created, Deleted uint64 }
+
+// queueTotals are the counters of QueueTotals.
+type queueTotals struct{ declared, created, deleted atomic.Uint64 }
+
+// QueueTotals returns the counters of all vhosts together.
+func (s *Set) QueueTotals() QueueTotals {
+	return QueueTotals{Declared: s.totals.declared.Load(), Created: s.totals.created.Load(), Deleted: s.totals.deleted.Load()}
+}
+
 // all returns the vhosts in order of name.
 func (s *Set) all() []*VHost {
 	s.mu.RLock()
@@ -137,8 +153,12 @@ func (s *Set) all() []*VHost {
 	return slices.SortedFunc(maps.Values(s.vhosts), func(a, b *VHost) int { return cmp.Compare(a.name, b.name) })
 }
 
-// Create makes a vhost, or changes the options of the one that is there.
-func (s *Set) Create(name string, o Options) error {
+// Create is CreateBy of the broker itself.
+func (s *Set) Create(name string, o Options) error { return s.CreateBy(System, name, o) }
+
+// CreateBy makes a vhost, or changes the options of the one that is there. The
+// actor is who the event names.
+func (s *Set) CreateBy(by Actor, name string, o Options) error {
 	if err := checkOptions(&o); err != nil {
 		return err
 	}
@@ -157,7 +177,7 @@ func (s *Set) Create(name string, o Options) error {
 	v.options = o
 	c.put(persistence.VHosts, definitionKey(name), encodeVHost(v))
 	if isNew {
-		c.vhostEvent("vhost.created", System.User())
+		c.vhostEvent("vhost.created", by.User())
 	}
 	c.unlock()
 	s.mu.Unlock()
@@ -199,8 +219,12 @@ func (s *Set) newVHost(name string, id uint64) (*VHost, error) {
 	return v, nil
 }
 
-// Delete deletes a vhost with all that is in it: 404 if there is none.
-func (s *Set) Delete(name string) error {
+// Delete is DeleteBy of the broker itself.
+func (s *Set) Delete(name string) error { return s.DeleteBy(System, name) }
+
+// DeleteBy deletes a vhost with all that is in it: 404 if there is none. The
+// actor is who the events name.
+func (s *Set) DeleteBy(by Actor, name string) error {
 	s.mu.Lock()
 	v := s.vhosts[name]
 	if v == nil {
@@ -215,7 +239,7 @@ func (s *Set) Delete(name string) error {
 	c := v.change()
 	v.deleted = true
 	c.delete(persistence.VHosts, definitionKey(name))
-	c.vhostEvent("vhost.deleted", System.User())
+	c.vhostEvent("vhost.deleted", by.User())
 	c.unlock()
 	s.mu.Unlock()
 	// First the vhost: what is left of it after a crash is of no vhost then.
@@ -223,19 +247,19 @@ func (s *Set) Delete(name string) error {
 	if s.config.OnVHostDeleted != nil {
 		s.config.OnVHostDeleted(name)
 	}
-	return errors.Join(err, v.clear())
+	return errors.Join(err, v.clear(by.User()))
 }
 
 // clear deletes everything in a deleted vhost.
-func (v *VHost) clear() error {
+func (v *VHost) clear(user string) error {
 	v.mu.RLock()
 	queues := slices.Collect(maps.Values(v.queues))
 	v.mu.RUnlock()
-	errs := []error{v.endQueues(queues, System.User())}
+	errs := []error{v.endQueues(queues, user)}
 	c := v.change()
 	for _, e := range slices.Collect(maps.Values(v.exchanges)) {
 		if !e.builtin {
-			c.removeExchange(e, System.User())
+			c.removeExchange(e, user)
 		}
 	}
 	v.clearParametersLocked(c)
