@@ -15,13 +15,7 @@ import (
 // deadLetter is queue.Env.DeadLetter: it publishes messages that died in a
 // queue, in order, and returns when their new queues have them. A missing
 // exchange drops them; permissions were checked when the queue was declared.
-func (v *VHost) deadLetter(from queue.Queue, to queue.Target, reason queue.Reason, dead []*message.Message) {
-	v.deadLetterConfirmed(from, to, reason, dead, nil)
-}
-
-// deadLetterConfirmed is queue.Env.DeadLetterConfirmed; without a receipt it is
-// deadLetter.
-func (v *VHost) deadLetterConfirmed(from queue.Queue, to queue.Target, reason queue.Reason, dead []*message.Message, r *message.Receipt) {
+func (v *VHost) deadLetter(from queue.Queue, to queue.Target, reason queue.Reason, dead []*message.Message, r *message.Receipt) {
 	<-v.set.recovered // a timer may be faster than the recovery of the bindings
 	p := v.borrow()
 	defer v.giveBack(p)
@@ -41,7 +35,7 @@ func (v *VHost) deadLetterConfirmed(from queue.Queue, to queue.Target, reason qu
 // it. It says whether there was any queue.
 func (p *Publisher) addDead(rt *Route, e queue.Entry, reason queue.Reason) (reached bool) {
 	m := e.Msg
-	if rt.delayed != nil && p.delay(rt, e) {
+	if p.delay(rt, e) {
 		return true
 	}
 	targets, durable := p.targetsOf(rt, m)

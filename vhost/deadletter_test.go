@@ -142,7 +142,7 @@ func TestDeathCycles(t *testing.T) {
 func (q *fakeQueue) die(to queue.Target, reason queue.Reason) {
 	dead := q.messages()
 	q.Purge()
-	q.env.DeadLetter(q, to, reason, dead)
+	q.env.DeadLetter(q, to, reason, dead, nil)
 }
 
 func TestDeadLettersKeepTheirOrder(t *testing.T) {
@@ -224,6 +224,6 @@ func BenchmarkDeadLetter(b *testing.B) {
 	dead := []*message.Message{m}
 	b.ReportAllocs()
 	for b.Loop() {
-		v.deadLetter(from, queue.Target{Exchange: "amq.direct", Key: "k", HasKey: true}, queue.ReasonRejected, dead)
+		v.deadLetter(from, queue.Target{Exchange: "amq.direct", Key: "k", HasKey: true}, queue.ReasonRejected, dead, nil)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/leveretmq/leveret/exchange"
 	"github.com/leveretmq/leveret/frames"
@@ -13,11 +14,12 @@ import (
 )
 
 // A delayer keeps the messages of one x-delayed-message exchange until they are
-// due. Persistent ones of a durable exchange are in a log of their own; when
-// memory is short only their time and id are kept here.
+// due, or those of all exchanges with a delivery delay. Persistent ones are in a
+// log of their own, unless the exchange is not durable; when memory is short only
+// their time and id are kept here.
 type delayer struct {
 	v   *VHost             // immutable
-	x   *exchange.Exchange // immutable
+	x   *exchange.Exchange // immutable; nil for messages with a delivery delay
 	log persistence.Log    // immutable; nil if the exchange is not durable
 
 	// mu guards the fields below; held for one batch, never across a read.
@@ -32,11 +34,12 @@ type delayer struct {
 	records   []persistence.Record // scratch
 }
 
-// A delayedMessage waits. It is 24 bytes, and the message if that is in memory.
+// A delayedMessage waits. It is 32 bytes, and the message if that is in memory.
 type delayedMessage struct {
 	due int64 // Unix milliseconds
 	id  uint64
-	msg *message.Message // nil: to be read from the log
+	of  unique.Handle[string] // the exchange, if there is a delivery delay; for listings
+	msg *message.Message      // nil: to be read from the log
 }
 
 // makeDelayer gives an exchange that can delay messages a place for them: a new
@@ -77,7 +80,7 @@ func (d *delayer) reopen(id persistence.LogID) (err error) {
 			break
 		}
 		for i := range recs {
-			m := delayedMessage{due: recs[i].Expires, id: recs[i].ID}
+			m := delayedMessage{due: recs[i].Expires, id: recs[i].ID, of: d.handle(recs[i].Exchange)}
 			if !d.short() {
 				m.msg = restore(&recs[i])
 			}
@@ -90,6 +93,23 @@ func (d *delayer) reopen(id persistence.LogID) (err error) {
 	defer d.mu.Unlock()
 	d.armLocked(time.Now())
 	return nil
+}
+
+// handle is what a waiting message has of its exchange's name.
+func (d *delayer) handle(exchange string) (h unique.Handle[string]) {
+	if d.x == nil {
+		h = unique.Make(exchange)
+	}
+	return h
+}
+
+// delay is how long a message waits here, in milliseconds.
+func (d *delayer) delay(m *message.Message) int64 {
+	if d.x == nil {
+		return deliveryDelay(headerFields(m))
+	}
+	ms, _ := d.x.Delay(m)
+	return ms
 }
 
 func (d *delayer) logID() persistence.LogID {
@@ -151,9 +171,8 @@ func (d *delayer) takeLocked(run []queue.Entry, r *message.Receipt, now int64) {
 	d.records = d.records[:0]
 	for i := range run {
 		m := run[i].Msg
-		ms, _ := d.x.Delay(m)
 		d.lastID++
-		w := delayedMessage{due: now + ms, id: d.lastID, msg: m}
+		w := delayedMessage{due: now + d.delay(m), id: d.lastID, of: d.handle(m.Exchange), msg: m}
 		if d.log != nil && m.Persistent {
 			d.records = append(d.records, record(m, w))
 			if d.short() {
@@ -243,16 +262,26 @@ func (d *delayer) route(due []delayedMessage) (done []uint64) {
 		if d.log != nil && m.Persistent {
 			done = append(done, due[i].id)
 		}
-		m = undelayed(m, now)
-		rt, err := p.Route([]byte(d.x.Name), []byte(m.RoutingKey))
-		if err != nil {
-			break // the exchange was deleted
-		}
-		p.add(rt, m, nil, 0)
+		d.publish(p, m, now)
 	}
 	p.Flush()
 	slices.Sort(done)
 	return done
+}
+
+// publish routes a message that was delayed. One whose exchange was deleted is
+// dropped.
+func (d *delayer) publish(p *Publisher, m *message.Message, now int64) {
+	name, header := m.Exchange, deliveryDelayHeader
+	if d.x != nil {
+		name, header = d.x.Name, "x-delay"
+	}
+	e := queue.Entry{Msg: undelayed(m, header, now)}
+	rt, err := p.Route([]byte(name), []byte(m.RoutingKey))
+	if err != nil || d.x == nil && p.delay(rt, e) {
+		return
+	}
+	p.route(rt, e)
 }
 
 // stop ends the timer; what is stored stays.
@@ -277,9 +306,9 @@ func (d *delayer) delete() {
 	}
 }
 
-// undelayed is the message as it is routed: with its delay negated, so that no
-// other exchange delays it again, and living from now on.
-func undelayed(m *message.Message, now int64) *message.Message {
+// undelayed is the message as it is routed: with its delay, which is in this
+// header, negated, so that it is not delayed again, and living from now on.
+func undelayed(m *message.Message, header string, now int64) *message.Message {
 	u := *m
 	u.Time, u.Mandatory = now, false
 	var p frames.Properties
@@ -290,8 +319,8 @@ func undelayed(m *message.Message, now int64) *message.Message {
 	if err != nil {
 		return &u
 	}
-	if v, ok := t.Lookup("x-delay"); ok {
-		p.SetTable(t.Set("x-delay", negated(v)).Sorted())
+	if v, ok := t.Lookup(header); ok {
+		p.SetTable(t.Set(header, negated(v)).Sorted())
 		u.Header = p.Append(nil)
 	}
 	return &u
@@ -333,6 +362,13 @@ func (h delayHeap) before(i, j int) bool {
 	return h[i].id < h[j].id
 }
 
+// order makes any list a heap.
+func (h delayHeap) order() {
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		h.sink(i)
+	}
+}
+
 func (h *delayHeap) push(m delayedMessage) {
 	*h = append(*h, m)
 	a := *h
@@ -352,19 +388,24 @@ func (h *delayHeap) pop() delayedMessage {
 	a[0], a[last] = a[last], delayedMessage{}
 	a = a[:last]
 	*h = a
-	for i := 0; ; {
+	a.sink(0)
+	return top
+}
+
+// sink moves element i down to its place.
+func (h delayHeap) sink(i int) {
+	for {
 		child := 2*i + 1
-		if child >= last {
-			break
+		if child >= len(h) {
+			return
 		}
-		if child+1 < last && a.before(child+1, child) {
+		if child+1 < len(h) && h.before(child+1, child) {
 			child++
 		}
-		if !a.before(child, i) {
-			break
+		if !h.before(child, i) {
+			return
 		}
-		a[i], a[child] = a[child], a[i]
+		h[i], h[child] = h[child], h[i]
 		i = child
 	}
-	return top
 }

@@ -115,7 +115,7 @@ func (d *delayer) read(ids []uint64, least int, found map[uint64]*message.Messag
 			var err error
 			if recs, err = d.log.Load(0, id, nil, size); err != nil {
 				d.v.log.Error("read delayed messages; they stay in the store until the next start",
-					zap.String("exchange", d.x.Name), zap.Int("messages", len(ids)-i), zap.Error(err))
+					zap.String("exchange", d.name()), zap.Int("messages", len(ids)-i), zap.Error(err))
 				return
 			}
 			at = 0
@@ -124,6 +124,14 @@ func (d *delayer) read(ids []uint64, least int, found map[uint64]*message.Messag
 			found[id] = restore(&recs[at])
 		}
 	}
+}
+
+// name is the exchange's name; "" if there are many.
+func (d *delayer) name() string {
+	if d.x == nil {
+		return ""
+	}
+	return d.x.Name
 }
 
 // keep gives waiting messages what was read of them.

@@ -74,7 +74,7 @@ func (v *VHost) publish(m *message.Message) {
 	if err != nil {
 		return
 	}
-	p.add(rt, m, nil, 0)
+	p.route(rt, queue.Entry{Msg: m})
 	p.Flush()
 }
 

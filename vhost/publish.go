@@ -17,7 +17,7 @@ type Publisher struct {
 	Source TraceSource
 
 	v    *VHost
-	find func(name string) *exchange.Exchange // v.find, bound once
+	find func(name string) *exchange.Exchange // p.alternate, bound once
 
 	generation uint64 // the routes and slots are of
 	last       *Route
@@ -31,6 +31,10 @@ type Publisher struct {
 	matches exchange.Matches
 	targets []*batchSlot // scratch
 	keyBuf  []byte       // scratch
+
+	held   *batchSlot              // of messages with a delivery delay; made when needed
+	inside map[*delayer]*batchSlot // of delayed exchanges that are alternate ones
+	detour detour                  // of the message that is being routed
 }
 
 // A Route is where messages to one exchange with one key go. It may be used
@@ -68,7 +72,9 @@ type batchSlot struct {
 
 // NewPublisher returns a publisher without routes.
 func (v *VHost) NewPublisher() *Publisher {
-	return &Publisher{v: v, find: v.find}
+	p := &Publisher{v: v}
+	p.find = p.alternate
+	return p
 }
 
 // maxIdle bounds the publishers that a vhost keeps for its own messages.
@@ -127,6 +133,7 @@ func (p *Publisher) reset(generation uint64) {
 	p.generation = generation
 	p.last = nil
 	clear(p.routes)
+	clear(p.inside)
 	for q, s := range p.slots {
 		if s.entry == nil || s.entry.gone.Load() {
 			delete(p.slots, q)
@@ -171,17 +178,37 @@ func (p *Publisher) Add(rt *Route, m *message.Message, r *message.Receipt, seq u
 }
 
 func (p *Publisher) add(rt *Route, m *message.Message, r *message.Receipt, seq uint64) (routed bool) {
-	if rt.published == 0 {
-		p.used = append(p.used, rt)
-	}
+	p.use(rt)
 	rt.published++
 	e := queue.Entry{Msg: m, Receipt: r, Seq: seq}
-	if rt.delayed != nil && p.delay(rt, e) {
+	if hasHeaders(m) && p.waits(rt, e) {
 		return true
 	}
-	targets, durable := p.targetsOf(rt, m)
+	return p.route(rt, e)
+}
+
+// use notes that a route's counters are about to change.
+func (p *Publisher) use(rt *Route) {
+	if rt.published|rt.routed == 0 {
+		p.used = append(p.used, rt)
+	}
+}
+
+// waits puts a message that has a delay where it waits.
+func (p *Publisher) waits(rt *Route, e queue.Entry) bool {
+	if deliveryDelay(headerFields(e.Msg)) > 0 {
+		p.hold(e)
+		return true
+	}
+	return p.delay(rt, e)
+}
+
+// route puts a message into the slots of the queues that it goes to now.
+func (p *Publisher) route(rt *Route, e queue.Entry) (routed bool) {
+	targets, durable := p.targetsOf(rt, e.Msg)
+	p.use(rt)
 	rt.routed += uint64(len(targets))
-	if durable > 1 && m.Persistent {
+	if durable > 1 && e.Msg.Persistent {
 		e.Shared = new(persistence.SharedBody)
 	}
 	for _, s := range targets {
@@ -190,8 +217,11 @@ func (p *Publisher) add(rt *Route, m *message.Message, r *message.Receipt, seq u
 	return len(targets) > 0
 }
 
-// delay puts a message with a delay where it waits.
+// delay puts a message where it waits, if its exchange delays it.
 func (p *Publisher) delay(rt *Route, e queue.Entry) bool {
+	if rt.delayed == nil {
+		return false
+	}
 	if _, ok := rt.X.Delay(e.Msg); !ok {
 		return false
 	}
@@ -240,12 +270,12 @@ func (p *Publisher) targetsOf(rt *Route, m *message.Message) (targets []*batchSl
 		return rt.targets, rt.durable
 	}
 	p.matches.Reset()
+	p.targets = p.targets[:0]
 	if rt.X == nil {
 		p.v.routeDefault(m, &p.matches)
 	} else {
-		rt.X.Route(m, p.find, &p.matches)
+		p.routeFrom(rt.X, m)
 	}
-	p.targets = p.targets[:0]
 	for _, q := range p.matches.Queues() {
 		s := p.slotOf(q)
 		p.targets = append(p.targets, s)
@@ -266,7 +296,61 @@ func (p *Publisher) cacheable(rt *Route) bool {
 	if rt.X == nil {
 		return len(p.targets) > 0
 	}
-	return p.matches.Cacheable()
+	return p.matches.Cacheable() && !p.detour.met
+}
+
+// A detour is what routing one message meets of alternate exchanges that delay.
+type detour struct {
+	msg  *message.Message
+	met  bool       // there was one: another message may go elsewhere
+	into []*delayer // those where this message has to wait
+}
+
+// routeFrom routes through an exchange. An alternate exchange that delays the
+// message is a target of its own.
+func (p *Publisher) routeFrom(x *exchange.Exchange, m *message.Message) {
+	p.detour.msg, p.detour.met = m, false
+	x.Route(m, p.find, &p.matches)
+	p.detour.msg = nil
+	for i, d := range p.detour.into {
+		p.targets = append(p.targets, p.insideOf(d))
+		p.detour.into[i] = nil
+	}
+	p.detour.into = p.detour.into[:0]
+}
+
+// alternate finds an alternate exchange for exchange.Route. The message goes no
+// further now through one that delays it.
+func (p *Publisher) alternate(name string) *exchange.Exchange {
+	if name == "" { // the default exchange cannot be one
+		return nil
+	}
+	e := p.v.exchangeEntry(name)
+	switch {
+	case e == nil:
+		return nil
+	case e.delayed == nil || p.detour.msg == nil:
+		return e.x
+	}
+	p.detour.met = true
+	if _, ok := e.x.Delay(p.detour.msg); !ok {
+		return e.x
+	}
+	p.detour.into = append(p.detour.into, e.delayed)
+	return nil
+}
+
+// insideOf returns the slot of a delayed exchange.
+func (p *Publisher) insideOf(d *delayer) *batchSlot {
+	if s := p.inside[d]; s != nil {
+		return s
+	}
+	if p.inside == nil {
+		p.inside = make(map[*delayer]*batchSlot)
+	}
+	s := &batchSlot{to: d}
+	p.inside[d] = s
+	return s
 }
 
 // routeDefault routes through the default exchange: the keys are names of queues.

@@ -316,10 +316,13 @@ func TestPublishAllocatesNothing(t *testing.T) {
 }
 
 func benchmarkPublish(b *testing.B, exchange, key string) {
+	benchmarkPublishOf(b, newMessage(exchange, key))
+}
+
+func benchmarkPublishOf(b *testing.B, m *message.Message) {
 	v := newBenchVHost(b, 10)
 	p := v.NewPublisher()
-	x, k := []byte(exchange), []byte(key)
-	m := newMessage(exchange, key)
+	x, k := []byte(m.Exchange), []byte(m.RoutingKey)
 	r := message.NewReceipt(nil, 1, 64)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -230,7 +230,7 @@ func (v *VHost) installQueueLocked(e *queueEntry) {
 func (v *VHost) queueEnv(log persistence.LogID) queue.Env {
 	return queue.Env{
 		Log: v.log, Store: v.set.config.Store, Spill: v.set.config.Spill, LogID: log, Memory: v.set.config.Memory,
-		DeadLetter: v.deadLetter, DeadLetterConfirmed: v.deadLetterConfirmed, Ended: v.queueEnded,
+		DeadLetter: v.deadLetter, Ended: v.queueEnded,
 	}
 }
 

@@ -33,6 +33,9 @@ type storedVHost struct {
 	Description      string   `json:"description,omitempty"`
 	Tags             []string `json:"tags,omitempty"`
 	DefaultQueueType string   `json:"default_queue_type,omitempty"`
+	// Held is the log of messages with a delivery delay. A vhost made by a
+	// broker without them has none; it gets one.
+	Held persistence.LogID `json:"held_log,omitempty"`
 }
 
 type storedExchange struct {
@@ -110,7 +113,8 @@ func decodeArguments(b []byte) (frames.Table, error) {
 }
 
 func encodeVHost(v *VHost) []byte {
-	return encode(&storedVHost{versioned{definitionVersion}, v.name, v.id, v.options.Description, v.options.Tags, v.options.DefaultQueueType})
+	return encode(&storedVHost{versioned{definitionVersion}, v.name, v.id, v.options.Description, v.options.Tags,
+		v.options.DefaultQueueType, v.held.logID()})
 }
 
 func encodeExchange(v *VHost, e *exchangeEntry) []byte {
@@ -143,7 +147,7 @@ var errStale = errors.New("left over")
 // ends, and dead letters need everything: what wants to be routed before the
 // end of it waits (see deadLetter).
 func (s *Set) recover() error {
-	var stale []pending
+	var changed []pending
 	for _, kind := range []struct {
 		kind persistence.Kind
 		name string
@@ -159,7 +163,7 @@ func (s *Set) recover() error {
 			err := kind.read(value)
 			if errors.Is(err, errStale) {
 				s.log.Debug("definition is left over", zap.String("kind", kind.name), zap.String("key", key))
-				stale = append(stale, s.definitions.set(kind.kind, key, nil))
+				changed = append(changed, s.definitions.set(kind.kind, key, nil))
 				continue
 			}
 			if err != nil {
@@ -167,8 +171,12 @@ func (s *Set) recover() error {
 			}
 		}
 	}
+	for _, v := range s.old {
+		changed = append(changed, s.definitions.set(persistence.VHosts, definitionKey(v.name), encodeVHost(v)))
+	}
+	s.old = nil
 	s.startQueues()
-	return s.definitions.waitAll(stale)
+	return s.definitions.waitAll(changed)
 }
 
 // startQueues gives every recovered queue its policy, or none: a queue begins
@@ -193,11 +201,17 @@ func (s *Set) recoverVHost(value []byte) error {
 		return err
 	}
 	v, err := s.newVHost(d.Name, d.ID)
+	if err == nil {
+		err = v.openHeld(d.Held)
+	}
 	if err != nil {
 		return err
 	}
 	v.options = Options{Description: d.Description, Tags: d.Tags, DefaultQueueType: d.DefaultQueueType}
 	s.vhosts[d.Name] = v
+	if d.Held == 0 {
+		s.old = append(s.old, v)
+	}
 	return nil
 }
 

@@ -59,6 +59,7 @@ type Set struct {
 	log         *zap.Logger
 	definitions *definitions
 	recovered   chan struct{} // closed when Open has brought everything back
+	old         []*VHost      // made by an older broker, which gave them no logs; Open's own
 
 	// events is the exchange amq.rabbitmq.event; nil without the vhost "/".
 	events atomic.Pointer[exchange.Exchange]
@@ -167,7 +168,10 @@ func (s *Set) CreateBy(by Actor, name string, o Options) error {
 	isNew := v == nil
 	if isNew {
 		var err error
-		if v, err = s.newVHost(name, newIncarnation()); err != nil {
+		if v, err = s.newVHost(name, newIncarnation()); err == nil {
+			err = v.openHeld(0)
+		}
+		if err != nil {
 			s.mu.Unlock()
 			return err
 		}
@@ -263,6 +267,7 @@ func (v *VHost) clear(user string) error {
 		}
 	}
 	v.clearParametersLocked(c)
+	c.delayers = append(c.delayers, v.held)
 	c.unlock()
 	return errors.Join(append(errs, c.finish())...)
 }
@@ -275,6 +280,7 @@ func (s *Set) Stop() error {
 		queues := slices.Collect(maps.Values(v.queues))
 		exchanges := slices.Collect(maps.Values(v.exchanges))
 		v.mu.RUnlock()
+		v.held.stop()
 		for _, e := range exchanges {
 			if e.delayed != nil {
 				e.delayed.stop()

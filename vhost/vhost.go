@@ -22,6 +22,7 @@ type VHost struct {
 	name string      // immutable
 	id   uint64      // immutable; the incarnation: a vhost made again has another
 	set  *Set        // immutable
+	held *delayer    // immutable; messages with a delivery delay
 	log  *zap.Logger // immutable
 
 	// generation changes whenever messages may be routed otherwise than
@@ -139,18 +140,6 @@ func (v *VHost) exchangeEntry(name string) *exchangeEntry {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.exchanges[name]
-}
-
-// find is Exchange for exchange.Route. The default exchange cannot be an
-// alternate exchange.
-func (v *VHost) find(name string) *exchange.Exchange {
-	if name == "" {
-		return nil
-	}
-	if e := v.exchangeEntry(name); e != nil {
-		return e.x
-	}
-	return nil
 }
 
 // queueEntry finds a queue. While its deletion is under way it waits for the
