@@ -143,6 +143,27 @@ func BenchmarkDispatch(b *testing.B) {
 	}
 }
 
+// BenchmarkWindow settles messages one by one while many wait and the limit of
+// the channel is used up.
+func BenchmarkWindow(b *testing.B) {
+	q := newQueue(b, queue.Spec{})
+	k, s := subscribe(b, q, queue.Subscription{})
+	s.Window.SetLimit(10)
+	for range 20 {
+		q.Enqueue(makeBatch(batchSize, false))
+	}
+	one := makeBatch(1, false)
+	b.ReportAllocs()
+	for b.Loop() {
+		q.Enqueue(one)
+		last := len(k.held) - 1
+		q.Settle(s, k.held[last:], queue.Accepted)
+		k.held = k.held[:last]
+		s.Window.Give(1)
+		q.Resume(s)
+	}
+}
+
 func BenchmarkSettle(b *testing.B) {
 	for _, bm := range []struct {
 		name string

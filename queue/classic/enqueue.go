@@ -67,7 +67,9 @@ func (q *Queue) passLocked(batch []queue.Entry) (n int, forGood bool) {
 	forGood = s.NoAck
 	store := q.log != nil && !forGood
 	ds, room := c.Batch()
-	n = min(len(batch), room)
+	if n = min(len(batch), room); n <= 0 {
+		return 0, false
+	}
 	ds, _ = extend(ds, n)
 	for i := range ds {
 		m, d := batch[i].Msg, &ds[i]

@@ -41,7 +41,6 @@ type Consumer struct {
 	inflight   int              // deliveries that it has to settle
 	batch      []queue.Delivery // scratch: what it gets in this round
 	turns      int              // of this round
-	reserved   int              // places of its window taken for turns
 }
 
 // waiting is a set of reasons why a consumer gets nothing.
@@ -266,49 +265,33 @@ func (cs *Consumers) ready(c *Consumer, why waiting) {
 
 // credit makes the consumer wait for credit or not, as its prefetch says.
 func (cs *Consumers) credit(c *Consumer) {
-	if c.sub.Prefetch == 0 || c.sub.NoAck || c.inflight < c.sub.Prefetch {
+	if spent := c.spent(); spent != (c.waiting&waitCredit != 0) {
+		cs.setCredit(c, spent)
+	}
+}
+
+func (cs *Consumers) setCredit(c *Consumer, spent bool) {
+	if spent {
+		cs.wait(c, waitCredit)
+	} else {
 		cs.ready(c, waitCredit)
-		return
 	}
-	cs.wait(c, waitCredit)
 }
 
-// room is how many messages more than its turns the consumer may get.
+// spent says whether the prefetch of the consumer is used up.
+func (c *Consumer) spent() bool {
+	return c.sub.Prefetch > 0 && c.inflight >= c.sub.Prefetch && !c.sub.NoAck
+}
+
+// room is how many messages more than its turns the consumer may get. If that is
+// not above 0 for one that waits for nothing and has no turns, its window is full.
 func (c *Consumer) room() int {
-	if c.sub.NoAck || c.sub.Prefetch == 0 {
-		return Turn - c.turns
+	n := Turn
+	if !c.sub.NoAck {
+		n = min(n, c.sub.Window.Room())
+		if c.sub.Prefetch > 0 {
+			n = min(n, c.sub.Prefetch-c.inflight)
+		}
 	}
-	return min(Turn, c.sub.Prefetch-c.inflight) - c.turns
-}
-
-// limited says whether the consumer needs a place in a window for each message.
-func (c *Consumer) limited() bool { return !c.sub.NoAck && c.sub.Window.Limited() }
-
-// reserve takes one place in the window.
-func (c *Consumer) reserve() bool {
-	if c.sub.Window.Take(1) == 0 {
-		return false
-	}
-	c.reserved++
-	return true
-}
-
-// release gives back places that were reserved for nothing.
-func (c *Consumer) release() {
-	if c.reserved > 0 {
-		c.sub.Window.Give(c.reserved)
-		c.reserved = 0
-	}
-}
-
-// takePlaces takes n places in the window, those already reserved included, and
-// returns how many it got.
-func (c *Consumer) takePlaces(n int) int {
-	got := c.reserved
-	c.reserved = 0
-	if got > n {
-		c.sub.Window.Give(got - n)
-		return n
-	}
-	return got + c.sub.Window.Take(n-got)
+	return n - c.turns
 }

@@ -45,13 +45,13 @@ func (cs *Consumers) Deal(src Source) {
 }
 
 // Sole is the consumer that is to get whatever comes now: it alone has the
-// highest priority of those that have room, and needs no places in a window. It
-// is nil if there is none. What the queue has for it goes through Batch and Offer.
+// highest priority of those that have room. It is nil if there is none. What the
+// queue has for it goes through Batch and Offer.
 func (cs *Consumers) Sole() *Consumer {
 	if cs.eligible == 0 {
 		return nil
 	}
-	if c := cs.top().ring; c.next == c && !c.limited() {
+	if c := cs.top().ring; c.next == c {
 		return c
 	}
 	return nil
@@ -61,10 +61,10 @@ func (cs *Consumers) Sole() *Consumer {
 func (c *Consumer) Subscription() *queue.Subscription { return c.sub }
 
 // Batch is memory for deliveries to the consumer, empty, and how many those may
-// be. It is good until the next call of Offer or Deal.
+// be; none if that is not above 0. It is good until the next call of Offer or Deal.
 func (c *Consumer) Batch() (dst []queue.Delivery, room int) { return c.batch, c.room() }
 
-// Offer hands the consumer a batch that was not taken from src, and returns how
+// Offer hands the consumer a batch, not empty, that was not taken from src, and returns how
 // many of them it has now. The others stay with the caller, and the consumer
 // waits until it says that it has room.
 func (cs *Consumers) Offer(c *Consumer, batch []queue.Delivery, src Source) (took int) {
@@ -77,6 +77,10 @@ func (cs *Consumers) Offer(c *Consumer, batch []queue.Delivery, src Source) (too
 // be more to deal.
 func (cs *Consumers) serve(c *Consumer, src Source) (more bool) {
 	want := c.room()
+	if want <= 0 {
+		cs.wait(c, waitRoom)
+		return true
+	}
 	c.batch = src.Take(c.batch, c.sub, want)
 	got := len(c.batch)
 	back := got > 0 && cs.hand(c, src)
@@ -115,18 +119,18 @@ func (cs *Consumers) plan(l *level, n int) {
 		if c == nil {
 			return
 		}
-		if c.limited() && !c.reserve() {
+		switch first := c.turns == 0; {
+		case c.room() > 0:
+			if first {
+				cs.touched = append(cs.touched, c)
+			}
+			c.turns++
+			cs.turns = append(cs.turns, c)
+			l.ring = c.next
+		case first:
 			cs.wait(c, waitRoom)
-			continue
-		}
-		if c.turns == 0 {
-			cs.touched = append(cs.touched, c)
-		}
-		c.turns++
-		cs.turns = append(cs.turns, c)
-		l.ring = c.next
-		if c.room() == 0 {
-			cs.wait(c, waitCredit)
+		default:
+			cs.wait(c, waitCredit) // or window: handAll lets it go on if it has more
 		}
 	}
 }
@@ -136,11 +140,9 @@ func (cs *Consumers) plan(l *level, n int) {
 func (cs *Consumers) handAll(src Source) (back bool) {
 	for _, c := range cs.touched {
 		c.turns = 0
-		switch {
-		case len(c.batch) == 0:
-			c.release()
+		if len(c.batch) == 0 {
 			cs.credit(c)
-		case cs.hand(c, src):
+		} else if cs.hand(c, src) {
 			back = true
 		}
 	}
@@ -161,32 +163,27 @@ func (cs *Consumers) hand(c *Consumer, src Source) (back bool) {
 	return back
 }
 
-// offer offers the consumer a batch and returns how many it takes.
+// offer offers the consumer as much of a batch as its window has places for, and
+// returns how many it takes. If those are not all it waits for room.
 func (cs *Consumers) offer(c *Consumer, batch []queue.Delivery, src Source) (took int) {
 	c.batch = batch[:0]
-	if c.sub.NoAck {
-		took = c.sub.Consumer.Deliver(batch)
-	} else {
-		took = c.deliver(batch)
+	offered := len(batch)
+	if !c.sub.NoAck {
+		offered = c.sub.Window.Take(offered)
+	}
+	if offered > 0 {
+		took = c.sub.Consumer.Deliver(batch[:offered])
+	}
+	if !c.sub.NoAck {
+		c.inflight += took
+		if took < offered {
+			c.sub.Window.Give(offered - took)
+		}
 	}
 	src.Taken(c.sub, batch[:took])
 	cs.credit(c)
 	if took < len(batch) {
 		cs.wait(c, waitRoom)
 	}
-	return took
-}
-
-// deliver offers the consumer as much of a batch as its window has places for,
-// and counts what it takes.
-func (c *Consumer) deliver(batch []queue.Delivery) (took int) {
-	offered := c.takePlaces(len(batch))
-	if offered > 0 {
-		took = c.sub.Consumer.Deliver(batch[:offered])
-	}
-	if took < offered {
-		c.sub.Window.Give(offered - took)
-	}
-	c.inflight += took
 	return took
 }

@@ -11,6 +11,7 @@ import (
 type fakeSource struct {
 	line    []queue.ID
 	expired int // how many are counted but not to be had
+	back    int // how many were put back
 }
 
 func (f *fakeSource) Take(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery {
@@ -24,6 +25,7 @@ func (f *fakeSource) Take(dst []queue.Delivery, s *queue.Subscription, n int) []
 func (f *fakeSource) Ready() int                                  { return len(f.line) + f.expired }
 func (f *fakeSource) Taken(*queue.Subscription, []queue.Delivery) {}
 func (f *fakeSource) PutBack(ds []queue.Delivery) {
+	f.back += len(ds)
 	for _, d := range ds {
 		f.line = append(f.line, d.ID)
 	}
@@ -167,8 +169,8 @@ func TestSole(t *testing.T) {
 		t.Error("without credit for the highest it was not the next")
 	}
 	low.sub.Window.SetLimit(1)
-	if cs.Sole() != nil {
-		t.Error("one with a window")
+	if _, room := cs.Sole().Batch(); room != 1 {
+		t.Errorf("room for %d with one place in the window", room)
 	}
 	add(&cs, "like low", 0, 0)
 	low.sub.Window.SetLimit(0)
@@ -190,6 +192,25 @@ func TestOfferShort(t *testing.T) {
 	if cs.Sole() != nil || !cs.Resume(a.sub) {
 		t.Error("it does not wait")
 	}
+}
+
+// Nothing is taken that there is no place for, to be put back.
+func TestFullWindow(t *testing.T) {
+	var cs Consumers
+	a := add(&cs, "a", 0, 0)
+	a.sub.Window.SetLimit(3)
+	src := numbers(9)
+	cs.Deal(src)
+	wantGot(t, "a", a, 1, 2, 3)
+	if src.back != 0 || cs.Eligible() != 0 {
+		t.Errorf("%d put back and %d eligible, want 0", src.back, cs.Eligible())
+	}
+	cs.Settled(a.sub, 2)
+	if !a.sub.Window.Give(2) || !cs.Resume(a.sub) {
+		t.Error("it does not wait for the window")
+	}
+	cs.Deal(src)
+	wantGot(t, "a", a, 4, 5)
 }
 
 func TestSingleActive(t *testing.T) {
