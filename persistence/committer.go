@@ -68,8 +68,11 @@ func (c *committer) run() {
 	}
 }
 
-// begin hands the next group to the engine.
+// begin hands the next group to the engine, once the disk has space.
 func (c *committer) begin() {
+	if !c.hold() {
+		return
+	}
 	c.current, c.next = c.next, nil
 	done := c.done
 	if len(c.current.writes) == 0 {
@@ -177,6 +180,11 @@ func (c *committer) finish() {
 	c.s.mu.Lock()
 	h.nextLog = c.s.nextLog
 	c.s.mu.Unlock()
+	if !c.s.roomy() {
+		c.s.stopFor(ErrClosed)
+		c.abandon()
+		return
+	}
 	done := make(chan error, 1)
 	c.s.eng.commit([]write{{key: []byte{keyHead}, val: h.append(nil)}}, func(err error) { done <- err })
 	err := <-done

@@ -350,6 +350,11 @@ func (s *Disk) close() error {
 	if errors.Is(err, ErrClosed) {
 		err = nil
 	}
+	if free, ferr := s.opts.diskFree(s.opts.Dir); ferr == nil && free < s.opts.floor()/4 {
+		// Closing the engine writes, and would end the process (see hold). The
+		// next start recovers as after a crash; the lock goes with the process.
+		return cmp.Or(err, fmt.Errorf("%w: %s; the store was left as it is", ErrDiskFull, s.opts.Dir))
+	}
 	if cerr := s.eng.close(); err == nil {
 		err = cerr
 	}

@@ -508,3 +508,64 @@ func TestFailedBackgroundSync(t *testing.T) {
 		t.Errorf("Close = %v, want the error of the disk", err)
 	}
 }
+
+// TestFullDisk: below the floor nothing is written and nothing confirmed; what
+// waited is written when there is space again.
+func TestFullDisk(t *testing.T) {
+	var free atomic.Int64
+	free.Store(1000)
+	o := Options{DiskLimit: 100, Log: zap.NewNop(), diskFree: func(string) (int64, error) { return free.Load(), nil }}
+	s, f := openFaulty(t, o)
+	l := mustLog(t, s)
+	mustAppend(t, l, testRecords(1)...)
+	var commits atomic.Int64
+	f.set(func([]write) error { commits.Add(1); return nil })
+	watch := s.Watch()
+	free.Store(49)
+	r, w := newWaiter()
+	l.Append(testRecords(2), r)
+	for !s.Health().DiskLow { // the alarm does not wait for the next 16 MiB
+		<-watch
+	}
+	if commits.Load() > 0 || w.settled() {
+		t.Error("written although the disk is full")
+	}
+	free.Store(50)
+	if w.wait() {
+		t.Error("a receipt failed although there was space again")
+	}
+	free.Store(5)
+	r, w = newWaiter()
+	l.Append(testRecords(3), r)
+	if err := s.Close(); !errors.Is(err, ErrDiskFull) {
+		t.Errorf("Close with a full disk = %v, want ErrDiskFull", err)
+	}
+	if !w.wait() {
+		t.Error("a receipt succeeded although the disk was full until the end")
+	}
+	free.Store(1000)
+	closeEngine(t, s)
+	o.Dir, o.Log = s.opts.Dir, nil
+	free.Store(49)
+	if _, err := Open(o); !errors.Is(err, ErrDiskFull) || !strings.Contains(err.Error(), "free some space") {
+		t.Errorf("Open with a full disk = %v, want ErrDiskFull and what to do", err)
+	}
+	free.Store(1000)
+	s = openTest(t, o)
+	defer closeTest(t, s)
+	again, err := s.OpenLog(l.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := loadedIDs(t, again); !slices.Equal(got, ids(1, 2)) {
+		t.Errorf("records %v are there, want 1 and 2", got)
+	}
+}
+
+// closeEngine does what Close leaves to the end of the process.
+func closeEngine(t *testing.T, s *Disk) {
+	t.Helper()
+	if err := errors.Join(s.eng.close(), s.unlock()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -66,6 +66,12 @@ func (k *keeper) died(bytes int64) {
 // threshold is how many dead bytes start a pass.
 func (k *keeper) threshold() int64 { return max(k.s.opts.gcStep, k.s.live.Load()/4) }
 
+// lookSoon makes the keeper measure the free space.
+func (k *keeper) lookSoon() {
+	k.written.Add(freeStep)
+	k.wake()
+}
+
 func (k *keeper) wake() {
 	select {
 	case k.wakeup <- struct{}{}:

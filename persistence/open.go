@@ -16,7 +16,8 @@ const formatVersion = 1
 const lockFile = "leveret.lock"
 
 // Open opens the store in o.Dir, or makes it. The error is ErrLocked if
-// another process has it, ErrFormat if a newer version wrote it.
+// another process has it, ErrFormat if a newer version wrote it, ErrDiskFull if
+// there is no space to work with.
 //
 // The caller opens the logs that its definitions name and then calls Recovered.
 func Open(o Options) (*Disk, error) {
@@ -27,6 +28,9 @@ func Open(o Options) (*Disk, error) {
 	unlock, err := lockDir(o.Dir, o.LockWait)
 	if err != nil {
 		return nil, err
+	}
+	if err := checkSpace(&o); err != nil {
+		return nil, errors.Join(err, unlock())
 	}
 	s, err := open(o)
 	if err != nil {

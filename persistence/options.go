@@ -101,7 +101,8 @@ type sizes struct {
 	chunk     int   // of a chunk's records
 	group     int   // of a transaction's values
 	gcStep    int64 // of dead chunks until a reclaim pass
-	diskLimit int64 // of free space; a full disk kills the process, see docs
+	diskLimit int64 // of free space; below it publishers are stopped
+	floor     int64 // of free space; below it nothing is written, see Options.floor
 	verify    int64 // of the newest chunks, checked at Open
 }
 
@@ -109,11 +110,11 @@ func (p Profile) sizes() sizes {
 	if p == Server {
 		return sizes{
 			memtable: 4 << 20, memtables: 2, vlog: 32 << 20, chunk: 1 << 20, group: 4 << 20,
-			gcStep: 256 << 20, diskLimit: 1 << 30, verify: 16 << 20,
+			gcStep: 256 << 20, diskLimit: 1 << 30, floor: 64 << 20, verify: 16 << 20,
 		}
 	}
 	return sizes{
 		memtable: 1 << 20, memtables: 1, vlog: 4 << 20, chunk: 512 << 10, group: 1 << 20,
-		gcStep: 8 << 20, diskLimit: 100e6, verify: 4 << 20,
+		gcStep: 8 << 20, diskLimit: 100e6, floor: 16 << 20, verify: 4 << 20,
 	}
 }

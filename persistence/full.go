@@ -1,0 +1,72 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// ErrDiskFull: there is too little space to write without risk.
+var ErrDiskFull = errors.New("the disk is full")
+
+// A write into a mapped file that finds no space ends the process: the kernel
+// sends SIGBUS, and on the engine's goroutines nobody can catch it. The alarm
+// at Options.DiskLimit stops publishers well before; below the floor, which
+// only others that fill the disk make it reach, nothing is written at all.
+
+// floor is the free space that must be left for a commit to start, in bytes: it
+// is what one commit, the flush of the memtables and a compaction may take.
+func (o *Options) floor() int64 { return min(o.Profile.sizes().floor, o.DiskLimit/2) }
+
+// roomy reports whether there is space for a commit. It wakes the keeper if the
+// alarm is due.
+func (s *Disk) roomy() bool {
+	free, err := s.opts.diskFree(s.opts.Dir)
+	if err != nil {
+		return true // the keeper tells of it
+	}
+	if free < s.opts.DiskLimit && !s.diskLow.Load() {
+		s.keep.lookSoon()
+	}
+	return free >= s.opts.floor()
+}
+
+// hold waits until there is space for a commit. It returns false if the store
+// has failed or is being closed before that.
+func (c *committer) hold() bool {
+	s := c.s
+	if s.roomy() {
+		return true
+	}
+	s.opts.Log.Error("the disk is full: nothing is written or confirmed until space is free",
+		zap.String("dir", s.opts.Dir), zap.Int64("needed", s.opts.floor()))
+	again := time.NewTicker(lowInterval)
+	defer again.Stop()
+	for !s.roomy() {
+		select {
+		case <-again.C:
+		case <-s.stop:
+			s.stopFor(fmt.Errorf("%w: %s; what was not confirmed is lost", ErrDiskFull, s.opts.Dir))
+		}
+		if s.failure() != nil {
+			return false
+		}
+	}
+	s.opts.Log.Info("the disk has space again", zap.String("dir", s.opts.Dir))
+	return true
+}
+
+// checkSpace refuses to open a store that could not write.
+func checkSpace(o *Options) error {
+	free, err := o.diskFree(o.Dir)
+	if err != nil {
+		return err
+	}
+	if free < o.floor() {
+		return fmt.Errorf("%w: %d bytes are free for %s, at least %d are needed; free some space",
+			ErrDiskFull, free, o.Dir, o.floor())
+	}
+	return nil
+}
