@@ -52,18 +52,14 @@ type Env struct {
 	// LogID is the log of a queue that is reopened after a restart, else 0.
 	LogID persistence.LogID
 	// DeadLetter publishes messages that died in the queue, in order, and
-	// returns when the target queues have them (their logs have the records,
-	// not yet on disk): only then the queue settles them in its own log. One
-	// queue calls it from one goroutine at a time. TTLs count from Message.Time:
-	// what is published there needs the present time.
-	DeadLetter func(from Queue, to Target, reason Reason, dead []*message.Message)
-	// DeadLetterConfirmed is DeadLetter with a promise: r, which the queue holds,
-	// is held once more for every target queue and released by it when the
-	// messages are safe there. The confirm numbers of the messages are 1 to
+	// returns when the target queues have them; their logs have the records,
+	// not yet on disk. With a receipt it promises more: r, which the queue
+	// holds, is held once more for every target queue and released by it when
+	// the messages are safe there. The confirm numbers of the messages are 1 to
 	// len(dead); those that reach no queue, because the exchange is missing or
 	// nothing is bound, are refused. What is not sent because it would go round
 	// for ever counts as safe.
-	DeadLetterConfirmed func(from Queue, to Target, reason Reason, dead []*message.Message, r *message.Receipt)
+	DeadLetter func(from Queue, to Target, reason Reason, dead []*message.Message, r *message.Receipt)
 	// Ended says that the queue has ended itself: auto-delete or expiry. The
 	// owner takes it out of the topology; Delete was done.
 	Ended func(q Queue, why string)

@@ -155,11 +155,11 @@ func TestDeadLettersAreSettledAfterwards(t *testing.T) {
 	log := h.Store.Log(h.Queue.(*Queue).LogID())
 	q := h.Queue.(*Queue)
 	inner := q.env.DeadLetter
-	q.env.DeadLetter = func(from queue.Queue, to queue.Target, why queue.Reason, dead []*message.Message) {
+	q.env.DeadLetter = func(from queue.Queue, to queue.Target, why queue.Reason, dead []*message.Message, r *message.Receipt) {
 		if log.Len() != 3 {
 			t.Errorf("%d records in the log while the dead letters are published, want 3", log.Len())
 		}
-		inner(from, to, why, dead)
+		inner(from, to, why, dead, r)
 	}
 	a, b, c := h.Get(), h.Get(), h.Get()
 	h.Queue.Settle(nil, []queue.Delivery{b, a, c}, queue.Rejected)
@@ -175,7 +175,7 @@ func TestDeadLettersToItself(t *testing.T) {
 	q := h.Queue.(*Queue)
 	var depth, rounds atomic.Int32
 	done := make(chan struct{})
-	q.env.DeadLetter = func(_ queue.Queue, _ queue.Target, _ queue.Reason, dead []*message.Message) {
+	q.env.DeadLetter = func(_ queue.Queue, _ queue.Target, _ queue.Reason, dead []*message.Message, r *message.Receipt) {
 		if depth.Add(1) > 1 {
 			t.Error("dead-lettering nests")
 		}

@@ -2,6 +2,7 @@ package classic
 
 import (
 	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 )
 
@@ -174,8 +175,7 @@ func (q *Queue) tellEndLocked() (more bool) {
 
 // buryDeadLocked publishes the dead letters and unlocks. Only one goroutine
 // does at a time, so they keep their order; and a queue that is its own target
-// does not nest. Each is settled in the log once its targets have it, so that
-// none is lost if the broker dies between.
+// does not nest.
 func (q *Queue) buryDeadLocked() (more bool) {
 	a := &q.after
 	dead := a.dead
@@ -183,17 +183,12 @@ func (q *Queue) buryDeadLocked() (more bool) {
 	a.burying = true
 	q.mu.Unlock()
 	for i := range dead {
-		g := &dead[i]
-		q.env.DeadLetter(q, *g.target, g.reason, g.dead)
+		q.publishDead(&dead[i])
 	}
 	q.mu.Lock()
 	a.burying = false
 	for i := range dead {
-		g := &dead[i]
-		a.buried -= len(g.dead)
-		if len(g.ids) > 0 && q.state != gone {
-			q.log.Settle(g.ids)
-		}
+		a.buried -= len(dead[i].dead)
 	}
 	if q.state == running {
 		q.proceedLocked() // more may have had to wait
@@ -201,6 +196,35 @@ func (q *Queue) buryDeadLocked() (more bool) {
 	more = q.finishLocked()
 	q.mu.Unlock()
 	return more
+}
+
+// publishDead publishes dead letters. Those that are in the log are settled
+// there once their targets have them on disk: a broker that dies between has
+// them twice rather than not at all, also those whose publisher has just been
+// told that they are safe.
+func (q *Queue) publishDead(g *grave) {
+	if len(g.ids) == 0 {
+		q.env.DeadLetter(q, *g.target, g.reason, g.dead, nil)
+		return
+	}
+	r := message.NewReceipt(&burial{q.log, g.ids}, 1, uint64(len(g.dead)))
+	r.Hold(1)
+	q.env.DeadLetter(q, *g.target, g.reason, g.dead, r)
+	r.Release()
+}
+
+// A burial settles dead letters in the log of the queue that they died in.
+type burial struct {
+	log persistence.Log
+	ids []uint64
+}
+
+// Settled implements message.Owner. What was refused has no target that wants
+// it; what failed to be stored is kept.
+func (b *burial) Settled(r *message.Receipt) {
+	if _, failed := r.Outcome(); !failed {
+		b.log.Settle(b.ids)
+	}
 }
 
 // endSelfLocked ends the queue as if it had been deleted.

@@ -88,7 +88,7 @@ func (h *Harness) Reopen() {
 	h.open()
 }
 
-func (h *Harness) deadLetter(_ queue.Queue, to queue.Target, why queue.Reason, msgs []*message.Message) {
+func (h *Harness) deadLetter(_ queue.Queue, to queue.Target, why queue.Reason, msgs []*message.Message, _ *message.Receipt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range msgs {

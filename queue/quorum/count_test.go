@@ -128,7 +128,7 @@ func TestDeadLetterHasNoDeliveryCount(t *testing.T) {
 	h := newHarness(t, a)
 	q := h.Queue.(*Queue)
 	var dead []*message.Message
-	q.env.DeadLetter = func(_ queue.Queue, _ queue.Target, _ queue.Reason, msgs []*message.Message) {
+	q.env.DeadLetter = func(_ queue.Queue, _ queue.Target, _ queue.Reason, msgs []*message.Message, _ *message.Receipt) {
 		dead = append(dead, msgs...)
 	}
 	h.Publish("a")

@@ -27,8 +27,7 @@ func openOnDisk(t testing.TB, dir string, id persistence.LogID, sent *[]string) 
 		}
 		r.Hold(1) // never to be released
 	}
-	env := queue.Env{Store: store, LogID: id, DeadLetter: func(queue.Queue, queue.Target, queue.Reason, []*message.Message) {}}
-	env.DeadLetterConfirmed = take
+	env := queue.Env{Store: store, LogID: id, DeadLetter: take}
 	q, err := open(env, queue.Spec{VHost: "/", Name: "q", Durable: true, Arguments: atLeastOnce()})
 	if err != nil {
 		t.Fatal(err)

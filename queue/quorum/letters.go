@@ -29,7 +29,7 @@ func (q *Queue) post(g grave) {
 	l := &letter{q: q, grave: g}
 	r := message.NewReceipt(l, 1, uint64(len(g.dead)))
 	r.Hold(1)
-	q.env.DeadLetterConfirmed(q, *g.target, g.reason.name(), g.dead, r)
+	q.env.DeadLetter(q, *g.target, g.reason.name(), g.dead, r)
 	r.Release()
 }
 

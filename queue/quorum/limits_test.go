@@ -117,11 +117,11 @@ func TestDeadLettersAreSettledAfterwards(t *testing.T) {
 	h.Publish("a", "b", "c")
 	q := h.Queue.(*Queue)
 	inner := q.env.DeadLetter
-	q.env.DeadLetter = func(from queue.Queue, to queue.Target, why queue.Reason, dead []*message.Message) {
+	q.env.DeadLetter = func(from queue.Queue, to queue.Target, why queue.Reason, dead []*message.Message, r *message.Receipt) {
 		if n := logOf(h).Len(); n != 3 {
 			t.Errorf("%d records in the log while the dead letters are published, want 3", n)
 		}
-		inner(from, to, why, dead)
+		inner(from, to, why, dead, r)
 	}
 	h.Queue.Settle(nil, []queue.Delivery{h.Get(), h.Get(), h.Get()}, queue.Rejected)
 	if n := logOf(h).Len(); n != 0 {
@@ -134,7 +134,7 @@ func TestDeadLettersToItself(t *testing.T) {
 	h := newHarness(t, limited(1, queue.None, queue.DropHead))
 	q := h.Queue.(*Queue)
 	rounds, depth := 0, 0
-	q.env.DeadLetter = func(_ queue.Queue, _ queue.Target, _ queue.Reason, dead []*message.Message) {
+	q.env.DeadLetter = func(_ queue.Queue, _ queue.Target, _ queue.Reason, dead []*message.Message, r *message.Receipt) {
 		depth++
 		if depth > 1 {
 			t.Fatal("dead-lettering nests")

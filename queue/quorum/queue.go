@@ -222,7 +222,7 @@ func (q *Queue) gravesOf(s queue.Settings, p queue.Policy) graves {
 	switch {
 	case s.DeadLetter == nil || q.env.DeadLetter == nil:
 		return forgotten
-	case q.env.DeadLetterConfirmed == nil || strategy(q.spec.Arguments, p) != "at-least-once":
+	case strategy(q.spec.Arguments, p) != "at-least-once":
 		return sent
 	case s.Overflow != queue.RejectPublish:
 		q.env.Log.Warn("dead letter strategy at-least-once needs overflow reject-publish: dead letters are sent at most once", zap.String("queue", q.text))

@@ -57,7 +57,15 @@ func newHarness(t testing.TB, a queue.Arguments) *queuetest.Harness {
 func newSpecHarness(t testing.TB, a queue.Arguments, confirmed func(queue.Queue, queue.Target, queue.Reason, []*message.Message, *message.Receipt)) *queuetest.Harness {
 	t.Helper()
 	return queuetest.New(t, func(env queue.Env, spec queue.Spec) (queue.Queue, error) {
-		env.DeadLetterConfirmed = confirmed
+		if inner := env.DeadLetter; confirmed != nil {
+			env.DeadLetter = func(from queue.Queue, to queue.Target, why queue.Reason, dead []*message.Message, r *message.Receipt) {
+				if r == nil {
+					inner(from, to, why, dead, nil)
+				} else {
+					confirmed(from, to, why, dead, r)
+				}
+			}
+		}
 		q, err := open(env, spec)
 		if err == nil && env.LogID == 0 {
 			shadow(t, q)

@@ -188,7 +188,7 @@ func (q *Queue) buryDeadLocked() {
 		if g.confirm {
 			q.post(*g)
 		} else {
-			q.env.DeadLetter(q, *g.target, g.reason.name(), g.dead)
+			q.env.DeadLetter(q, *g.target, g.reason.name(), g.dead, nil)
 		}
 	}
 	q.mu.Lock()
