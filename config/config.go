@@ -1,19 +1,37 @@
 // Package config says how a broker is set up: one plain struct, filled from
-// the command line and the environment. Others take their part of the struct;
-// none of them reads flags, files or environment.
+// the command line, the environment and files in the syntax of rabbitmq.conf.
+// Others take their part of the struct; none of them reads flags, files or
+// environment.
 package config
+
+import "time"
 
 // A Config is everything an operator can set. Default returns one that works
 // on any machine; the zero value does not.
 type Config struct {
-	// Listen is the address of the AMQP listener, host:port. Port 0 takes a
-	// free one.
-	Listen string
+	// Listen and TLSListen are the addresses of the AMQP listeners without and
+	// with TLS: host:port, several separated by commas, "" is none. Port 0
+	// takes a free one, an empty host is all interfaces.
+	Listen    string
+	TLSListen string
+	// TLS is for TLSListen, and for ManagementTLSListen if ManagementTLS has
+	// no certificate.
+	TLS TLS
 	// ManagementListen and PrometheusListen are the addresses of the HTTP API
 	// and of the metrics, host:port; "" is off. Load sets the former to
 	// DefaultManagementListen.
 	ManagementListen string
 	PrometheusListen string
+	// ManagementTLSListen is the address of the HTTP API with TLS; "" is off.
+	ManagementTLSListen string
+	ManagementTLS       TLS
+	// HTTP is how the HTTP API answers.
+	HTTP HTTP
+
+	// NodeName is what the node calls itself, name@host; "" is leveret@ and the
+	// name of the machine. ClusterName is shown to clients; "" is NodeName.
+	NodeName    string
+	ClusterName string
 
 	// DataDir is the folder of everything that survives a restart. One broker
 	// at a time can use it.
@@ -29,6 +47,9 @@ type Config struct {
 	// stopped; 0 is what the profile needs.
 	DiskFreeLimit int64
 
+	// MemoryAvailable is the memory of the machine or container, in bytes;
+	// limits in percent are parts of it.
+	MemoryAvailable int64
 	// MemoryLimit is how much memory the broker may take, in bytes. It is a
 	// soft limit: the garbage collector works harder as it is approached, and
 	// queues move bodies to disk well before.
@@ -42,18 +63,118 @@ type Config struct {
 	GCHeadroom int64
 
 	// DefaultUser and DefaultPass are the administrator made at the first
-	// start, when the data directory is empty.
-	DefaultUser string
-	DefaultPass string
+	// start, when the data directory is empty; with these tags, and these
+	// permissions in DefaultVHost, which is made too.
+	DefaultUser        string
+	DefaultPass        string
+	DefaultVHost       string
+	DefaultTags        []string
+	DefaultPermissions Permissions
+	// LoadDefinitions is a file of definitions, or a folder of such files, that
+	// is imported at every start; "" is none. With it there is no default user
+	// and no default vhost.
+	LoadDefinitions string
+	// Auth is how users log in.
+	Auth Auth
+
+	// Limits are what one connection may do.
+	Limits Limits
+	// DefaultQueueType is the type of queues declared without one, in vhosts
+	// that have none of their own: classic, quorum or stream.
+	DefaultQueueType string
 
 	// ProductName is what clients are told they are connected to. Some do more
 	// for one that calls itself RabbitMQ.
 	ProductName string
 
-	// LogLevel is the least important level that is logged.
+	// LogLevel is the least important level that is logged to standard output,
+	// unless LogQuiet says that nothing is.
 	LogLevel LogLevel
+	LogQuiet bool
 	// LogFormat is how a line of the log looks.
 	LogFormat LogFormat
+	// LogFile is a file that is logged to as well, or "" for none. A relative
+	// path is in LogDir, if there is one.
+	LogFile       string
+	LogDir        string
+	LogFileLevel  LogLevel
+	LogFileFormat LogFormat
+
+	// File is the configuration file asked for, "" the usual one.
+	File string
+	// Files are the files that were read, in order.
+	Files []string
+	// Notes are remarks on what was configured, for the log: mostly keys that
+	// have no effect.
+	Notes []string
+}
+
+// TLS is the certificate of a listener and what it wants of its clients'.
+type TLS struct {
+	CACert, Cert, Key string // PEM files
+	KeyPassword       string // of an encrypted key
+	// VerifyPeer asks clients for a certificate signed by CACert, RequirePeer
+	// refuses those that have none.
+	VerifyPeer, RequirePeer bool
+	// Depth is how many certificates may stand between the client's and the
+	// root.
+	Depth int
+	// Versions are the versions of the protocol: tlsv1, tlsv1.1, tlsv1.2,
+	// tlsv1.3, without a gap; nil is the last two.
+	Versions []string
+}
+
+// HTTP is how the HTTP API answers. Zero values are its defaults.
+type HTTP struct {
+	PathPrefix        string
+	MaxBodySize       int64         // of a request, in bytes
+	AllowOrigins      []string      // of pages that may call it from a browser
+	CORSMaxAge        time.Duration // how long browsers remember that
+	DisableStats      bool
+	EnableQueueTotals bool
+}
+
+// Permissions are regular expressions of the names a user may configure, write
+// to and read from.
+type Permissions struct{ Configure, Write, Read string }
+
+// Auth is how users log in.
+type Auth struct {
+	// LoopbackUsers may log in from this machine only.
+	LoopbackUsers []string
+	// Mechanisms are those of SASL, in the order they are offered.
+	Mechanisms []string
+	// AnonymousUser is who ANONYMOUS logs in as; "" refuses it.
+	AnonymousUser string
+	// CertName is the part of a certificate that EXTERNAL takes as the user.
+	CertName CertName
+	// PasswordHash is the hash of new passwords, SHA256 or SHA512.
+	PasswordHash string
+	// MinPasswordLength and PasswordPattern are what new passwords must have:
+	// a number of bytes, and a match of a regular expression unless it is "".
+	MinPasswordLength int
+	PasswordPattern   string
+}
+
+// A CertName is a part of a client's certificate.
+type CertName string
+
+// The parts that can name a user (RabbitMQ 4.0: ssl_cert_login_from).
+const (
+	DistinguishedName CertName = "distinguished_name"
+	CommonName        CertName = "common_name"
+	AlternativeName   CertName = "subject_alternative_name"
+)
+
+// Limits are what one connection may do.
+type Limits struct {
+	Heartbeat        time.Duration // that clients are offered, in whole seconds; 0 is none
+	FrameMax         int64         // in bytes; 0 is no limit
+	ChannelMax       int           // 0 is no limit
+	MaxConsumers     int           // per channel; 0 is no limit
+	MaxMessageSize   int64         // in bytes
+	HandshakeTimeout time.Duration
+	ConsumerTimeout  time.Duration // how long a delivery may stay unacknowledged; 0 is for ever
 }
 
 // A Durability is what has happened to a persistent message when it is
@@ -105,17 +226,42 @@ const DefaultManagementListen = "127.0.0.1:15672"
 // Default returns the configuration of a broker that nobody told anything.
 // DataDir is left empty: DefaultDataDir finds it, and can fail.
 func Default() Config {
+	memory := AvailableMemory()
 	return Config{
-		Listen:      "127.0.0.1:5672",
-		Durability:  Synced,
-		Profile:     Server,
-		MemoryLimit: DefaultMemoryLimit(),
-		QueueMemory: 32 << 20,
-		GCHeadroom:  48 << 20,
-		DefaultUser: "guest",
-		DefaultPass: "guest",
-		ProductName: "Leveret",
-		LogLevel:    Info,
-		LogFormat:   Console,
+		Listen:             "127.0.0.1:5672",
+		TLS:                TLS{Depth: 1, Versions: []string{"tlsv1.2", "tlsv1.3"}},
+		ManagementTLS:      TLS{Depth: 1, Versions: []string{"tlsv1.2", "tlsv1.3"}},
+		Durability:         Synced,
+		Profile:            Server,
+		MemoryAvailable:    memory,
+		MemoryLimit:        memory / 100 * memoryShare,
+		QueueMemory:        32 << 20,
+		GCHeadroom:         48 << 20,
+		DefaultUser:        "guest",
+		DefaultPass:        "guest",
+		DefaultVHost:       "/",
+		DefaultTags:        []string{"administrator"},
+		DefaultPermissions: Permissions{".*", ".*", ".*"},
+		Auth: Auth{
+			LoopbackUsers: []string{"guest"},
+			Mechanisms:    []string{"AMQPLAIN", "PLAIN"},
+			CertName:      DistinguishedName,
+			PasswordHash:  "SHA256",
+		},
+		HTTP: HTTP{AllowOrigins: []string{}},
+		Limits: Limits{
+			Heartbeat:        60 * time.Second,
+			FrameMax:         131072,
+			ChannelMax:       2047,
+			MaxMessageSize:   16 << 20,
+			HandshakeTimeout: 10 * time.Second,
+			ConsumerTimeout:  30 * time.Minute,
+		},
+		DefaultQueueType: "classic",
+		ProductName:      "Leveret",
+		LogLevel:         Info,
+		LogFormat:        Console,
+		LogFileLevel:     Info,
+		LogFileFormat:    Console,
 	}
 }

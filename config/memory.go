@@ -19,11 +19,9 @@ const (
 	unknownMemory = 2 << 30
 )
 
-// DefaultMemoryLimit is memoryShare of what this process can have, in bytes:
-// the machine's memory or its control group's limit, whichever is less.
-func DefaultMemoryLimit() int64 {
-	return availableMemory(os.DirFS("/")) / 100 * memoryShare
-}
+// AvailableMemory is what this process can have, in bytes: the machine's memory
+// or its control group's limit, whichever is less.
+func AvailableMemory() int64 { return availableMemory(os.DirFS("/")) }
 
 // availableMemory reads Linux's files below root, which is "/" but in tests.
 func availableMemory(root fs.FS) int64 {

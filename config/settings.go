@@ -1,16 +1,15 @@
 package config
 
 import (
-	"errors"
-	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Setting is one field of a Config as operators see it: a flag and an
-// environment variable with the same meaning.
+// environment variable with the same meaning, and often a key of the
+// configuration file.
 type Setting struct {
 	// Name is the flag without its dashes.
 	Name string
@@ -21,146 +20,220 @@ type Setting struct {
 	// Switch says that the value is true or false and the flag may stand
 	// alone.
 	Switch bool
+	// Secret says that the value must not be shown.
+	Secret bool
 
+	env string // the environment variable, if it is not made of the name
 	set func(c *Config, text string) error
+	// show tells a default that Default has no value for; nil if it has.
+	show func(c *Config) string
 }
 
 // Env is the environment variable that means the same as the flag.
 func (s Setting) Env() string {
+	if s.env != "" {
+		return s.env
+	}
 	return "LEVERET_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// Settings lists all settings in the order of the help, in which they also
-// take effect: a profile comes before what it has a default of its own for.
+// Settings lists the settings that have a flag, in the order of the help.
 func Settings() []Setting {
+	return slices.Concat(nodeSettings(), listenerSettings(), firstStartSettings(), logSettings())
+}
+
+// allSettings are Settings and those without a flag, in the order in which they
+// take effect: a profile comes before what it has a default of its own for.
+func allSettings() []Setting {
+	return slices.Concat(Settings(), authSettings(), limitSettings(), httpSettings(),
+		tlsSettings("tls", func(c *Config) *TLS { return &c.TLS })[3:],
+		tlsSettings("management-tls", func(c *Config) *TLS { return &c.ManagementTLS }))
+}
+
+// nodeSettings are the data, and the size of the machine.
+func nodeSettings() []Setting {
 	return []Setting{
-		{Name: "listen", Default: "127.0.0.1:5672", Usage: "`address` that AMQP clients connect to, host:port; port 0 takes a free one",
-			set: func(c *Config, s string) error { return setAddress(&c.Listen, s) }},
+		{Name: "config", env: "LEVERET_CONFIG_FILE", Default: "rabbitmq.conf in the data folder", Usage: "`file` of settings in the syntax of rabbitmq.conf",
+			set:  func(c *Config, s string) error { return setText(&c.File, s) },
+			show: func(c *Config) string { return strings.Join(c.Files, " ") }},
 		{Name: "data-dir", Default: "per-user data folder", Usage: "`folder` of everything that survives a restart",
-			set: func(c *Config, s string) error { return setText(&c.DataDir, s) }},
+			set:  func(c *Config, s string) error { return setText(&c.DataDir, s) },
+			show: func(c *Config) string { return c.DataDir }},
 		{Name: "in-memory", Default: "false", Switch: true, Usage: "write nothing to disk; everything is gone after a stop",
 			set: func(c *Config, s string) error { return setSwitch(&c.InMemory, s) }},
 		{Name: "durability", Default: "synced", Usage: "what a confirm promises, `synced or relaxed`: survives a power cut, or only the death of the process",
 			set: func(c *Config, s string) error { return setWord(&c.Durability, s, Synced, Relaxed) }},
 		{Name: "profile", Default: "server", Usage: "what to be good at, `server or tiny`: throughput, or little memory and small files",
 			set: setProfile},
-		{Name: "disk-free-limit", Default: "by profile", Usage: "free `space` on the data folder's disk below which publishers are stopped, as in 2GB or 512MiB",
-			set: func(c *Config, s string) error { return setSize(&c.DiskFreeLimit, s) }},
-		{Name: "memory-limit", Default: "60 % of this machine's or container's", Usage: "`memory` the broker may take, as in 2GB or 512MiB",
-			set: func(c *Config, s string) error { return setSize(&c.MemoryLimit, s) }},
+		{Name: "memory-available", Default: "this machine's or container's", Usage: "`memory` that limits in percent are a part of, as in 8GiB",
+			set:  setMemoryAvailable,
+			show: func(c *Config) string { return strconv.FormatInt(c.MemoryAvailable, 10) }},
+		{Name: "memory-limit", Default: "60 % of this machine's or container's", Usage: "`memory` the broker may take, as in 2GB, 512MiB or 40%",
+			set:  func(c *Config, s string) error { return setShare(&c.MemoryLimit, s, c.MemoryAvailable) },
+			show: func(c *Config) string { return strconv.FormatInt(c.MemoryLimit, 10) }},
+		{Name: "disk-free-limit", Default: "by profile", Usage: "free `space` on the data folder's disk below which publishers are stopped, as in 2GB or 512MiB; 150% is of the memory",
+			set:  func(c *Config, s string) error { return setShare(&c.DiskFreeLimit, s, c.MemoryAvailable) },
+			show: func(*Config) string { return "by profile" }},
 		{Name: "queue-memory", Default: "32MiB", Usage: "`memory` that waiting messages may take; what exceeds it waits on disk (16MiB with the profile tiny)",
-			set: func(c *Config, s string) error { return setSize(&c.QueueMemory, s) }},
+			set:  func(c *Config, s string) error { return setSize(&c.QueueMemory, s) },
+			show: func(c *Config) string { return strconv.FormatInt(c.QueueMemory, 10) }},
 		{Name: "gc-headroom", Default: "48MiB", Usage: "`memory` that the heap grows by before the garbage collector runs (8MiB with the profile tiny)",
-			set: func(c *Config, s string) error { return setSize(&c.GCHeadroom, s) }},
-		{Name: "default-user", Default: "guest", Usage: "`name` of the administrator made when the data folder is empty",
-			set: func(c *Config, s string) error { return setText(&c.DefaultUser, s) }},
-		{Name: "default-pass", Default: "guest", Usage: "`password` of that administrator",
-			set: func(c *Config, s string) error { return setText(&c.DefaultPass, s) }},
+			set:  func(c *Config, s string) error { return setSize(&c.GCHeadroom, s) },
+			show: func(c *Config) string { return strconv.FormatInt(c.GCHeadroom, 10) }},
+		{Name: "node-name", Default: "leveret@ and the machine's name", Usage: "`name` of the node, as in rabbit@host",
+			set:  setNodeName,
+			show: func(*Config) string { return "leveret@ and the machine's name" }},
+		{Name: "cluster-name", Default: "the node's name", Usage: "`name` that clients and the HTTP API show",
+			set:  func(c *Config, s string) error { return setText(&c.ClusterName, s) },
+			show: func(*Config) string { return "the node's name" }},
 		{Name: "product-name", Default: "Leveret", Usage: "`name` that clients are told; some look for RabbitMQ",
 			set: func(c *Config, s string) error { return setText(&c.ProductName, s) }},
+	}
+}
+
+// listenerSettings are the addresses, and the certificate that most need.
+func listenerSettings() []Setting {
+	return slices.Concat([]Setting{
+		{Name: "listen", Default: "127.0.0.1:5672", Usage: "`addresses` that AMQP clients connect to, host:port with commas in between, or off; port 0 takes a free one",
+			set: func(c *Config, s string) error { return setAddresses(&c.Listen, s) }},
+		{Name: "tls-listen", Default: "off", Usage: "`addresses` for AMQP with TLS, or off; port 5671 once there is a certificate",
+			set: func(c *Config, s string) error { return setAddresses(&c.TLSListen, s) }},
 		{Name: "management-listen", Default: DefaultManagementListen, Usage: "`address` of the HTTP API, or off",
 			set: func(c *Config, s string) error { return setAddressOrOff(&c.ManagementListen, s) }},
-		{Name: "prometheus-listen", Default: "off", Usage: "`address` of the Prometheus metrics (not served yet)",
+		{Name: "management-tls-listen", Default: "off", Usage: "`address` of the HTTP API with TLS, or off",
+			set: func(c *Config, s string) error { return setAddressOrOff(&c.ManagementTLSListen, s) }},
+		{Name: "prometheus-listen", Default: "off", Usage: "`address` of the Prometheus metrics, or off",
 			set: func(c *Config, s string) error { return setAddressOrOff(&c.PrometheusListen, s) }},
+	}, tlsSettings("tls", func(c *Config) *TLS { return &c.TLS })[:3])
+}
+
+// tlsSettings are those of one certificate; the first three are all that most
+// need.
+func tlsSettings(prefix string, of func(*Config) *TLS) []Setting {
+	return []Setting{
+		{Name: prefix + "-cert", Usage: "`file` with the certificate for TLS, and those between it and its root",
+			set: func(c *Config, s string) error { return setText(&of(c).Cert, s) }},
+		{Name: prefix + "-key", Usage: "`file` with the key of that certificate",
+			set: func(c *Config, s string) error { return setText(&of(c).Key, s) }},
+		{Name: prefix + "-ca", Usage: "`file` with the certificates that sign those of clients",
+			set: func(c *Config, s string) error { return setText(&of(c).CACert, s) }},
+		{Name: prefix + "-key-password", Usage: "`password` of that key", Secret: true,
+			set: func(c *Config, s string) error { return setText(&of(c).KeyPassword, s) }},
+		{Name: prefix + "-verify", Default: "verify_none", Usage: "`whether` to ask clients for a certificate: verify_peer or verify_none",
+			set: func(c *Config, s string) error { return setVerify(of(c), s) }},
+		{Name: prefix + "-require-cert", Default: "false", Switch: true, Usage: "refuse clients without a certificate",
+			set: func(c *Config, s string) error { return setSwitch(&of(c).RequirePeer, s) }},
+		{Name: prefix + "-depth", Default: "1", Usage: "`number` of certificates between a client's and the root",
+			set: func(c *Config, s string) error { return setNumber(&of(c).Depth, s, 100) }},
+		{Name: prefix + "-versions", Default: "tlsv1.2,tlsv1.3", Usage: "`versions` of TLS",
+			set: func(c *Config, s string) error { return setVersions(&of(c).Versions, s) }},
+	}
+}
+
+// firstStartSettings are what an empty data folder is filled with, and
+// definitions.
+func firstStartSettings() []Setting {
+	return []Setting{
+		{Name: "default-user", Default: "guest", Usage: "`name` of the administrator made when the data folder is empty",
+			set: func(c *Config, s string) error { return setText(&c.DefaultUser, s) }},
+		{Name: "default-pass", Default: "guest", Secret: true, Usage: "`password` of that administrator",
+			set: func(c *Config, s string) error { return setText(&c.DefaultPass, s) }},
+		{Name: "default-vhost", Default: "/", Usage: "`name` of the vhost made with it",
+			set: func(c *Config, s string) error { return setText(&c.DefaultVHost, s) }},
+		{Name: "load-definitions", Default: "none", Usage: "`file` or folder of definitions to import at every start; then there is no default user or vhost",
+			set: func(c *Config, s string) error { return setTextOr(&c.LoadDefinitions, s, "none") }},
+	}
+}
+
+func logSettings() []Setting {
+	return []Setting{
 		{Name: "log-level", Default: "info", Usage: "least important `level` to log: debug, info, warn or error",
 			set: func(c *Config, s string) error { return setWord(&c.LogLevel, s, Debug, Info, Warn, Error) }},
 		{Name: "log-format", Default: "console", Usage: "`format` of the log: console or json",
 			set: func(c *Config, s string) error { return setWord(&c.LogFormat, s, Console, JSON) }},
+		{Name: "log-quiet", Default: "false", Switch: true, Usage: "log nothing to standard output",
+			set: func(c *Config, s string) error { return setSwitch(&c.LogQuiet, s) }},
+		{Name: "log-file", Default: "none", Usage: "`file` to log to as well, or none",
+			set: func(c *Config, s string) error { return setTextOr(&c.LogFile, s, "none") }},
+		{Name: "log-dir", Default: "none", Usage: "`folder` of that file, unless its path is absolute",
+			set: func(c *Config, s string) error { return setTextOr(&c.LogDir, s, "none") }},
+		{Name: "log-file-level", Default: "info", Usage: "least important `level` in that file",
+			set: func(c *Config, s string) error { return setWord(&c.LogFileLevel, s, Debug, Info, Warn, Error) }},
+		{Name: "log-file-format", Default: "console", Usage: "`format` of that file: console or json",
+			set: func(c *Config, s string) error { return setWord(&c.LogFileFormat, s, Console, JSON) }},
 	}
 }
 
-// setAddress takes host:port. The host may be empty (all interfaces) or a
-// name; whether it can be listened on is found out by listening.
-func setAddress(to *string, text string) error {
-	_, port, err := net.SplitHostPort(text)
-	if err != nil {
-		return errors.New("want host:port, as in 127.0.0.1:5672")
+// authSettings are how users log in. They have no flag.
+func authSettings() []Setting {
+	return []Setting{
+		{Name: "default-tags", Default: "administrator",
+			set: func(c *Config, s string) error { return setList(&c.DefaultTags, s) }},
+		{Name: "default-permissions-configure", Default: ".*",
+			set: func(c *Config, s string) error { return setPattern(&c.DefaultPermissions.Configure, s) }},
+		{Name: "default-permissions-write", Default: ".*",
+			set: func(c *Config, s string) error { return setPattern(&c.DefaultPermissions.Write, s) }},
+		{Name: "default-permissions-read", Default: ".*",
+			set: func(c *Config, s string) error { return setPattern(&c.DefaultPermissions.Read, s) }},
+		{Name: "loopback-users", Default: "guest",
+			set: func(c *Config, s string) error { return setList(&c.Auth.LoopbackUsers, s) }},
+		{Name: "auth-mechanisms", Default: "AMQPLAIN,PLAIN",
+			set: func(c *Config, s string) error { return setMechanisms(&c.Auth.Mechanisms, s) }},
+		{Name: "anonymous-login-user", Default: "none",
+			set: func(c *Config, s string) error { return setTextOr(&c.Auth.AnonymousUser, s, "none") }},
+		{Name: "cert-login-from", Default: "distinguished_name",
+			set: func(c *Config, s string) error {
+				return setWord(&c.Auth.CertName, s, DistinguishedName, CommonName, AlternativeName)
+			}},
+		{Name: "password-hash", Default: "SHA256",
+			set: func(c *Config, s string) error { return setWord(&c.Auth.PasswordHash, s, "SHA256", "SHA512") }},
+		{Name: "min-password-length", Default: "0",
+			set: func(c *Config, s string) error { return setNumber(&c.Auth.MinPasswordLength, s, 1<<16) }},
+		{Name: "password-pattern", Default: "none",
+			set: func(c *Config, s string) error { return setPatternOrNone(&c.Auth.PasswordPattern, s) }},
 	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return errors.New("the port must be a number from 0 to 65535")
-	}
-	*to = text
-	return nil
 }
 
-// setAddressOrOff takes host:port, or the word off.
-func setAddressOrOff(to *string, text string) error {
-	if text == "off" {
-		*to = ""
-		return nil
+// limitSettings are what one connection may do. They have no flag.
+func limitSettings() []Setting {
+	return []Setting{
+		{Name: "heartbeat", Default: "60s",
+			set: func(c *Config, s string) error { return setDuration(&c.Limits.Heartbeat, s, 65535*time.Second) }},
+		{Name: "frame-max", Default: "131072", set: setFrameMax},
+		{Name: "channel-max", Default: "2047",
+			set: func(c *Config, s string) error { return setNumber(&c.Limits.ChannelMax, s, 65535) }},
+		{Name: "consumer-max-per-channel", Default: "infinity",
+			set: func(c *Config, s string) error { return setNumberOrInfinity(&c.Limits.MaxConsumers, s) }},
+		{Name: "max-message-size", Default: "16MiB", set: setMaxMessageSize},
+		{Name: "handshake-timeout", Default: "10s",
+			set: func(c *Config, s string) error { return setPositiveDuration(&c.Limits.HandshakeTimeout, s) }},
+		{Name: "consumer-timeout", Default: "30m",
+			set: func(c *Config, s string) error {
+				return setDuration(&c.Limits.ConsumerTimeout, s, 100*365*24*time.Hour)
+			}},
+		{Name: "default-queue-type", Default: "classic",
+			set: func(c *Config, s string) error {
+				return setWord(&c.DefaultQueueType, s, "classic", "quorum", "stream")
+			}},
 	}
-	return setAddress(to, text)
 }
 
-func setText(to *string, text string) error {
-	if text == "" {
-		return errors.New("it must not be empty")
+// httpSettings are how the HTTP API answers. They have no flag.
+func httpSettings() []Setting {
+	return []Setting{
+		{Name: "management-path-prefix", Default: "none",
+			set: func(c *Config, s string) error { return setTextOr(&c.HTTP.PathPrefix, s, "none") }},
+		{Name: "management-max-body-size", Default: "20MB",
+			set:  func(c *Config, s string) error { return setSize(&c.HTTP.MaxBodySize, s) },
+			show: func(*Config) string { return "20MB" }},
+		{Name: "management-cors-origins", Default: "none",
+			set: func(c *Config, s string) error { return setList(&c.HTTP.AllowOrigins, s) }},
+		{Name: "management-cors-max-age", Default: "30m",
+			set:  func(c *Config, s string) error { return setPositiveDuration(&c.HTTP.CORSMaxAge, s) },
+			show: func(*Config) string { return "30m" }},
+		{Name: "management-disable-stats", Default: "false", Switch: true,
+			set: func(c *Config, s string) error { return setSwitch(&c.HTTP.DisableStats, s) }},
+		{Name: "management-enable-queue-totals", Default: "false", Switch: true,
+			set: func(c *Config, s string) error { return setSwitch(&c.HTTP.EnableQueueTotals, s) }},
 	}
-	*to = text
-	return nil
-}
-
-func setSwitch(to *bool, text string) error {
-	on, err := strconv.ParseBool(text)
-	if err != nil {
-		return errors.New("want true or false")
-	}
-	*to = on
-	return nil
-}
-
-// setWord takes one of a few words.
-func setWord[T ~string](to *T, text string, words ...T) error {
-	if !slices.Contains(words, T(text)) {
-		return fmt.Errorf("want one of %v", words)
-	}
-	*to = T(text)
-	return nil
-}
-
-// setProfile takes a profile, and with it the garbage collector's pace and the
-// memory of queues: on a small machine memory is worth more than the time to
-// collect it and to read messages back.
-func setProfile(c *Config, text string) error {
-	if err := setWord(&c.Profile, text, Server, Tiny); err != nil {
-		return err
-	}
-	if c.Profile == Tiny {
-		c.GCHeadroom = 8 << 20
-		c.QueueMemory = 16 << 20
-	}
-	return nil
-}
-
-// setSize takes a number of bytes with an optional unit.
-func setSize(to *int64, text string) error {
-	n, err := parseSize(text)
-	if err != nil {
-		return err
-	}
-	*to = n
-	return nil
-}
-
-// sizeUnits are the units of a size in lower case. RabbitMQ 4.0: kB, MB, GB
-// and TB are powers of 1000; KiB, MiB, GiB and TiB, also as one letter or two,
-// are powers of 1024.
-var sizeUnits = map[string]int64{
-	"": 1, "b": 1,
-	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
-	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
-	"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40,
-	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
-}
-
-// parseSize reads a positive size such as 512MiB, 2GB or 1000000.
-func parseSize(text string) (int64, error) {
-	bad := errors.New("want a size such as 512MiB, 2GB or a number of bytes")
-	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
-	unit, known := sizeUnits[strings.ToLower(strings.TrimSpace(text[len(digits):]))]
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || !known || n <= 0 || n > (1<<62)/unit {
-		return 0, bad
-	}
-	return n * unit, nil
 }

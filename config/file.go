@@ -1,0 +1,207 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// An entry is one line of a configuration file: key = value.
+type entry struct {
+	key, value string
+	file       string
+	line       int // from 1
+}
+
+// where is the place of the entry for messages.
+func (e entry) where() string { return fmt.Sprintf("%s:%d", e.file, e.line) }
+
+// parseFile reads a file in the syntax of rabbitmq.conf: key = value, a line
+// each; # starts a comment unless it is in single quotes. $(NAME) in a value is
+// the environment variable.
+func parseFile(name string, env func(string) (string, bool)) ([]entry, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	return parse(name, string(b), env)
+}
+
+func parse(name, text string, env func(string) (string, bool)) ([]entry, error) {
+	var entries []entry
+	n := 0
+	for line := range strings.SplitSeq(strings.TrimPrefix(text, "\ufeff"), "\n") {
+		n++
+		e, found, err := parseLine(line)
+		e.file, e.line = name, n
+		if err == nil && found {
+			e.value, err = substitute(e.value, env)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.where(), err)
+		}
+		if found {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
+}
+
+// parseLine reads one line. It is not found when the line is blank or a
+// comment.
+func parseLine(line string) (e entry, found bool, err error) {
+	line = strings.TrimSpace(line)
+	if line == "" || line[0] == '#' {
+		return e, false, nil
+	}
+	key, value, ok := strings.Cut(line, "=")
+	key = strings.TrimSpace(key)
+	if !ok || key == "" || strings.ContainsAny(key, " \t#'") {
+		return e, false, fmt.Errorf("%q is not a setting: want key = value", shorten(line))
+	}
+	e.key = key
+	e.value, err = parseValue(strings.TrimSpace(value))
+	if err != nil {
+		return e, false, fmt.Errorf("%s: %w", key, err)
+	}
+	return e, true, nil
+}
+
+// parseValue takes the quotes or the comment off a value.
+func parseValue(value string) (string, error) {
+	if quoted, ok := strings.CutPrefix(value, "'"); ok {
+		inner, after, closed := strings.Cut(quoted, "'")
+		after = strings.TrimSpace(after)
+		switch {
+		case !closed:
+			return "", errors.New("the quote ' is not closed")
+		case after != "" && after[0] != '#':
+			return "", errors.New("there is something after the closing quote '")
+		}
+		return inner, nil
+	}
+	value, _, _ = strings.Cut(value, "#")
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return "", errors.New("there is no value; write '' if it is to be empty")
+	}
+	return value, nil
+}
+
+// shorten keeps a secret on a broken line from being shown whole.
+func shorten(line string) string {
+	if word, _, more := strings.Cut(line, " "); more {
+		return word + " ..."
+	}
+	return line
+}
+
+// substitute replaces each $(NAME) by the environment variable.
+func substitute(value string, env func(string) (string, bool)) (string, error) {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(value, "$(")
+		out.WriteString(before)
+		if !found {
+			return out.String(), nil
+		}
+		name, after, closed := strings.Cut(rest, ")")
+		if !closed {
+			return "", errors.New("$( is not closed: want $(NAME) for the environment variable NAME")
+		}
+		text, set := env(strings.TrimSpace(name))
+		if !set {
+			return "", fmt.Errorf("the environment variable %s is not set, which $(%s) stands for", name, name)
+		}
+		out.WriteString(text)
+		value = after
+	}
+}
+
+// findFiles names the files to read, in order: the main one and those of the
+// folder conf.d beside it. Later ones win. The notes say what was not found.
+func (l *loader) findFiles() (files []string, err error) {
+	file, asked := l.first("config", "LEVERET_CONFIG_FILE")
+	switch {
+	case asked && file == "none":
+		return nil, nil
+	case asked:
+		files = []string{file}
+	default:
+		if files, err = l.usualFile(); err != nil {
+			return nil, err
+		}
+	}
+	more, err := l.moreFiles(files)
+	return append(files, more...), err
+}
+
+// usualFile is the main file when neither flag nor LEVERET_CONFIG_FILE names
+// one: RabbitMQ's variable, which may leave the ending out, or the one in the
+// data folder. It may be missing.
+func (l *loader) usualFile() ([]string, error) {
+	if name, ok := l.variable("RABBITMQ_CONFIG_FILE"); ok {
+		for _, candidate := range []string{name + ".conf", name} {
+			if isFile(candidate) {
+				return []string{candidate}, nil
+			}
+		}
+		if isFile(name + ".config") {
+			return nil, fmt.Errorf("RABBITMQ_CONFIG_FILE=%q: %s.config has Erlang terms, which are not understood: write its settings into %s.conf as key = value", name, name, name)
+		}
+		l.note("there is no configuration file " + name + " (RABBITMQ_CONFIG_FILE)")
+		if dir := filepath.Join(filepath.Dir(name), "conf.d"); isDir(dir) {
+			l.confDir = dir
+		}
+		return nil, nil
+	}
+	if l.dataDir == "" {
+		return nil, nil
+	}
+	if name := filepath.Join(l.dataDir, "rabbitmq.conf"); isFile(name) {
+		return []string{name}, nil
+	}
+	if dir := filepath.Join(l.dataDir, "conf.d"); isDir(dir) {
+		l.confDir = dir
+	}
+	return nil, nil
+}
+
+// moreFiles are those of conf.d in the order of their names: the folder or
+// pattern that a variable names, or the one beside the main file.
+func (l *loader) moreFiles(main []string) ([]string, error) {
+	pattern, asked := l.variable("LEVERET_CONFIG_FILES")
+	if !asked {
+		pattern, asked = l.variable("RABBITMQ_CONFIG_FILES")
+	}
+	if !asked {
+		pattern = l.confDir
+		if len(main) > 0 {
+			pattern = filepath.Join(filepath.Dir(main[0]), "conf.d")
+		}
+	}
+	if pattern == "" {
+		return nil, nil
+	}
+	if isDir(pattern) {
+		pattern = filepath.Join(pattern, "*.conf")
+	}
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("find the configuration files %s: %w", pattern, err)
+	}
+	return files, nil // sorted
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().Type() != fs.ModeDir
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
