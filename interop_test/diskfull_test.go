@@ -1,0 +1,213 @@
+//go:build linux && !foreign
+
+package interop_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"golang.org/x/sys/unix"
+)
+
+// smallDisk mounts a file system of so many bytes for the test. That takes
+// root, as which CI runs: there a failure to mount is a failure.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	err := unix.Mount("leveret-test", dir, "tmpfs", 0, "size="+size)
+	if errors.Is(err, unix.EPERM) && os.Getenv("CI") == "" {
+		t.Skip("only root may mount a file system of the test's own; run it as root, or set CI to fail instead")
+	}
+	if err != nil {
+		t.Fatalf("mount a file system of %s: %v", size, err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmount %s: %v", dir, err)
+		}
+	})
+	return dir
+}
+
+// fill takes all space of the file system but so many bytes. The function that
+// it returns gives it back.
+func fill(t *testing.T, dir string, but int64) (release func()) {
+	t.Helper()
+	path := filepath.Join(dir, "ballast")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for size := int64(0); ; {
+		var st unix.Statfs_t
+		if err := unix.Statfs(dir, &st); err != nil {
+			t.Fatal(err)
+		}
+		step := min(int64(st.Bavail)*st.Bsize-but, 1<<30)
+		if step <= 0 {
+			break
+		}
+		if err := unix.Fallocate(int(f.Fd()), 0, size, step); err != nil && !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+		size += step
+	}
+	return func() {
+		if err := os.Remove(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A full disk stops publishers, not consumers and not the broker, and loses
+// nothing that was confirmed: whether messages fill it or others do.
+func TestFullDisk(t *testing.T) {
+	dir := smallDisk(t, "200m")
+	p := start(t, dir, "--profile", "tiny", "--disk-free-limit", "60MB")
+	c := p.client()
+	_, err := c.ch.QueueDeclare("q", true, false, false, false, nil)
+	c.must(err)
+	pub := newBlockable(p)
+
+	pub.untilBlocked()
+	taker := p.client()
+	ds := taker.consume("q", "taker", false)
+	var taken, sent int
+	unblocked := false
+	for !unblocked { // what is taken makes space
+		select {
+		case b := <-pub.blocked:
+			unblocked = !b.Active
+		case d := <-ds:
+			wantNumber(t, d, taken)
+			taken++
+			taker.must(d.Ack(false))
+		}
+	}
+	sent = pub.sent
+	pub.wantConfirmed()
+
+	release := fill(t, dir, 0)
+	pub.untilBlocked()
+	for range 20 { // consumers go on
+		wantNumber(t, receive(t, ds), taken)
+		taken++
+	}
+	release()
+	if b := receive(t, pub.blocked); b.Active {
+		t.Errorf("got %+v, want unblocked", b)
+	}
+	pub.wantConfirmed()
+	if pub.sent == sent {
+		t.Error("nothing was published after the disk was full")
+	}
+	if text := p.lines(); !strings.Contains(text, "disk alarm set") || !strings.Contains(text, "disk alarm cleared") {
+		t.Errorf("the log does not tell of the alarm:\n%s", text)
+	}
+	p.kill()
+
+	p = start(t, dir, "--profile", "tiny", "--disk-free-limit", "1MB")
+	c = p.client()
+	ready, _ := c.counts("q")
+	ds = c.consume("q", "all", true)
+	next := pub.sent - ready // acks of the last moment may be lost
+	if next > taken {
+		t.Errorf("%d messages are left of %d, of which %d were taken", ready, pub.sent, taken)
+	}
+	for range ready {
+		wantNumber(t, receive(t, ds), next)
+		next++
+	}
+	p.stop()
+}
+
+// A broker that finds the disk full says so and ends in order.
+func TestStartWithFullDisk(t *testing.T) {
+	dir := smallDisk(t, "64m")
+	start(t, dir, "--profile", "tiny", "--disk-free-limit", "40MB").stop()
+	fill(t, dir, 1<<20)
+	code, _, stderr := runToEnd(t, "--listen", "127.0.0.1:0", "--data-dir", dir, "--profile", "tiny", "--disk-free-limit", "40MB")
+	if code != 1 || !strings.Contains(stderr, "the disk is full") || !strings.Contains(stderr, "free some space") {
+		t.Errorf("exit code %d, stderr %q, want 1 and what to do", code, stderr)
+	}
+}
+
+// A blockable is a publisher of numbered messages of 20 kB that learns when it
+// is blocked.
+type blockable struct {
+	*client
+	blocked chan amqp.Blocking
+	last    *amqp.DeferredConfirmation
+	sent    int
+}
+
+func newBlockable(p *process) *blockable {
+	p.Helper()
+	b := &blockable{client: p.client(), blocked: make(chan amqp.Blocking, 10)}
+	b.conn.NotifyBlocked(b.blocked)
+	b.must(b.ch.Confirm(false))
+	return b
+}
+
+// untilBlocked publishes with few messages unconfirmed until the broker says
+// that it takes no more.
+func (b *blockable) untilBlocked() {
+	b.Helper()
+	var window []*amqp.DeferredConfirmation
+	for {
+		d, err := b.ch.PublishWithDeferredConfirm("", "q", false, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: numbered(b.sent)})
+		b.must(err)
+		b.sent++
+		b.last = d
+		window = append(window, d)
+		if len(window) > 50 {
+			select {
+			case <-window[0].Done():
+				if !window[0].Acked() {
+					b.Fatalf("message %d was refused", b.sent-len(window))
+				}
+				window = window[1:]
+			case blocked := <-b.blocked:
+				if !blocked.Active {
+					b.Fatalf("got %+v, want blocked", blocked)
+				}
+				return
+			}
+		}
+	}
+}
+
+// wantConfirmed waits until all messages are confirmed.
+func (b *blockable) wantConfirmed() {
+	b.Helper()
+	receive(b.T, confirmation(b.last))
+}
+
+// confirmation turns the end of waiting into a value.
+func confirmation(d *amqp.DeferredConfirmation) <-chan bool {
+	ch := make(chan bool, 1)
+	go func() { ch <- d.Wait() }()
+	return ch
+}
+
+// numbered makes a body of 20 kB that starts with a number.
+func numbered(n int) []byte {
+	body := make([]byte, 20_000)
+	copy(body, strconv.Itoa(n)+" ")
+	return body
+}
+
+func wantNumber(t *testing.T, d amqp.Delivery, want int) {
+	t.Helper()
+	text, _, _ := strings.Cut(string(d.Body[:min(len(d.Body), 20)]), " ")
+	if text != strconv.Itoa(want) {
+		t.Fatalf("got message %s, want %d", text, want)
+	}
+}
