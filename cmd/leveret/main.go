@@ -1,14 +1,74 @@
-// Command leveret is the broker. Without a command it serves.
+// Command leveret is the broker and the client of its HTTP API. Without a
+// command it serves. Under the name of one of RabbitMQ's tools, through a
+// symbolic link for instance, it is that tool.
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 func main() {
-	if err := rootCommand().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "leveret:", err)
-		os.Exit(1)
+	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the whole program; its first argument is the name it is called by. It
+// returns the exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+	root := rootFor(name)
+	root.SetArgs(args[1:])
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
 	}
+	return report(errs, root, cmd, err)
+}
+
+// rootFor is the tool of this name; leveret itself for any other.
+func rootFor(name string) *cobra.Command {
+	switch name {
+	case "rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-queues", "rabbitmq-streams", "rabbitmq-upgrade", "rabbitmq-vhosts":
+		return ctlRoot(name)
+	case "rabbitmq-plugins":
+		return pluginsRoot()
+	case "rabbitmqadmin":
+		return adminCommand(name)
+	}
+	return rootCommand()
+}
+
+// report prints an error and says with which code to exit. What has no code of
+// its own comes from cobra and is about the command line.
+func report(w io.Writer, root, cmd *cobra.Command, err error) int {
+	prefix := root.Name() + ": "
+	switch root.Name() {
+	case "leveret":
+	case "rabbitmqadmin":
+		prefix = "*** "
+	default:
+		prefix = "Error:\n"
+	}
+	if coloured(w) {
+		prefix = red(prefix)
+	}
+	_, _ = fmt.Fprintf(w, "%s%v\n", prefix, err) // there is nobody else to tell
+	e, ok := errors.AsType[*exitError](err)
+	if !ok {
+		e = &exitError{code: exitUsage}
+	}
+	if e.code == exitUsage {
+		_, _ = fmt.Fprintf(w, "\nUsage: %s\n`%s --help` has more.\n", cmd.UseLine(), cmd.CommandPath())
+	}
+	return e.code
 }

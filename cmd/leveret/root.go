@@ -16,17 +16,17 @@ import (
 func rootCommand() *cobra.Command {
 	serve := serveCommand()
 	root := &cobra.Command{
-		Use:           "leveret",
-		Short:         "A message broker that RabbitMQ clients use unchanged",
-		Long:          "Leveret is an AMQP 0-9-1 broker that RabbitMQ clients use unchanged.\n`leveret` alone is `leveret serve`.",
-		Args:          cobra.NoArgs,
-		RunE:          serve.RunE,
-		SilenceUsage:  true,
-		SilenceErrors: true, // main prints it, once
+		Use:   "leveret",
+		Short: "A message broker that RabbitMQ clients use unchanged",
+		Long: "Leveret is an AMQP 0-9-1 broker that RabbitMQ clients use unchanged.\n`leveret` alone is `leveret serve`." +
+			"\nAll other commands ask a running broker through its HTTP API.",
+		Args: cobra.NoArgs,
+		RunE: serve.RunE,
 	}
 	addSettings(root.Flags())
-	root.AddCommand(serve, versionCommand())
-	return root
+	root.AddCommand(serve, versionCommand(), adminCommand("admin"), pluginsCommand())
+	addClient(root, &options{}, false)
+	return quiet(root)
 }
 
 func serveCommand() *cobra.Command {
@@ -34,7 +34,12 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Start the broker and serve until SIGTERM or SIGINT",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return serve(givenFlags(cmd.Flags())) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := serve(givenFlags(cmd.Flags())); err != nil {
+				return &exitError{exitFailure, err.Error()}
+			}
+			return nil
+		},
 	}
 	addSettings(cmd.Flags())
 	return cmd

@@ -1,0 +1,388 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// adminOptions are those of rabbitmqadmin of RabbitMQ 4.0 and before, the one
+// with name=value arguments.
+type adminOptions struct {
+	host, port, prefix, user, password, vhost, format, sort string
+	url                                                     string
+	quiet, tls, reverse                                     bool
+}
+
+// adminCommand is rabbitmqadmin, under this name.
+func adminCommand(name string) *cobra.Command {
+	o := &adminOptions{}
+	cmd := &cobra.Command{
+		Use:   name + " [OPTION...] COMMAND [TYPE] [NAME=VALUE...]",
+		Short: "Commands of rabbitmqadmin: list, show, declare, delete, close, purge, publish, get, export, import",
+		Long:  "The commands of rabbitmqadmin.\n\n" + adminHelp(),
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return adminError(o.run(cmd, args))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.url, "url", "", "`address` of the HTTP API, in place of --host and --port [LEVERET_URL]")
+	f.StringVarP(&o.host, "host", "H", "", "`host` of the HTTP API (default 127.0.0.1)")
+	f.StringVarP(&o.port, "port", "P", "", "`port` of the HTTP API (default 15672)")
+	f.StringVar(&o.prefix, "path-prefix", "", "`path` before /api")
+	f.StringVarP(&o.user, "username", "u", "", "`name` to log in with (default guest)")
+	f.StringVarP(&o.password, "password", "p", "", "`password` to log in with (default guest)")
+	f.StringVarP(&o.vhost, "vhost", "V", "", "virtual `host` (default / ; all of them to list)")
+	f.StringVarP(&o.format, "format", "f", "pretty_table", "`format`: pretty_table, tsv, long, kvp, bash, raw_json or pretty_json")
+	f.StringVarP(&o.sort, "sort", "S", "", "`column` to sort by")
+	f.BoolVarP(&o.reverse, "sort-reverse", "R", false, "the largest first")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "say nothing but the result")
+	f.BoolVarP(&o.tls, "ssl", "s", false, "use HTTPS")
+	for _, ignored := range []struct{ name, short string }{{"config", "c"}, {"node", "N"}, {"depth", "d"}, {"request-timeout", "t"}, {"declare-vhost", ""}} {
+		f.StringP(ignored.name, ignored.short, "", "taken and ignored")
+	}
+	return quiet(cmd)
+}
+
+// adminError gives what the API refuses the exit code of rabbitmqadmin, which
+// has no other but that of usage.
+func adminError(err error) error {
+	if err = explained(err); err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*exitError](err); ok && e.code != exitUsage {
+		return &exitError{exitFailure, e.text}
+	}
+	return err
+}
+
+// An admin is one run of rabbitmqadmin.
+type admin struct {
+	*session
+	o *adminOptions
+}
+
+func (o *adminOptions) run(cmd *cobra.Command, args []string) error {
+	s, err := open(cmd, &options{url: o.base(), user: o.user, password: o.password, formatter: "table", timeout: 120, quiet: o.quiet})
+	if err != nil {
+		return err
+	}
+	a := &admin{s, o}
+	if len(args) == 0 {
+		return exitf(exitUsage, "what to do? One of list, show, declare, delete, close, purge, publish, get, export, import, help")
+	}
+	ctx, rest := cmd.Context(), args[1:]
+	switch args[0] {
+	case "list":
+		return a.list(ctx, rest)
+	case "show":
+		return a.show(ctx, rest)
+	case "declare", "delete", "close", "purge":
+		return a.act(ctx, args[0], rest)
+	case "publish":
+		return a.publish(ctx, rest)
+	case "get":
+		return a.getMessages(ctx, rest)
+	case "export":
+		return a.export(ctx, rest)
+	case "import":
+		return a.importFile(ctx, rest)
+	case "help":
+		a.printf("%s\n", adminHelp())
+		return nil
+	}
+	return exitf(exitUsage, "there is no command %q; `help subcommands` lists what there is", args[0])
+}
+
+// base is the URL that the options make; "" if there are none.
+func (o *adminOptions) base() string {
+	if o.url != "" || o.host == "" && o.port == "" && !o.tls && o.prefix == "" {
+		return o.url
+	}
+	host, port := or(o.host == "", "127.0.0.1", o.host), or(o.port == "", or(o.tls, "15671", "15672"), o.port)
+	return or(o.tls, "https://", "http://") + net.JoinHostPort(host, port) + strings.TrimSuffix(o.prefix, "/")
+}
+
+// arguments are name=value pairs.
+type arguments map[string]string
+
+func parseArguments(args []string) (arguments, error) {
+	a := arguments{}
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok {
+			return nil, exitf(exitUsage, "the argument %q has no value; write name=value", arg)
+		}
+		a[name] = value
+	}
+	return a, nil
+}
+
+// only says which arguments are missing, or are too many.
+func (a arguments) only(must, may string) error {
+	for name := range strings.FieldsSeq(must) {
+		if _, there := a[name]; !there {
+			return exitf(exitUsage, "mandatory argument %q is missing", name)
+		}
+	}
+	known := strings.Fields(must + " " + may)
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if !slices.Contains(known, name) {
+			return exitf(exitUsage, "argument %q is not one of: %s", name, strings.Join(known, " "))
+		}
+	}
+	return nil
+}
+
+// body makes a request's body: values of the named arguments are JSON, the
+// others text.
+func (a arguments) body(jsonNames string) (map[string]any, error) {
+	m := map[string]any{}
+	isJSON := strings.Fields(jsonNames)
+	for name, value := range a {
+		m[name] = value
+		if slices.Contains(isJSON, name) {
+			raw, err := parsed("argument "+name, value)
+			if err != nil {
+				return nil, err
+			}
+			m[name] = raw
+		}
+	}
+	return m, nil
+}
+
+func (a arguments) or(name, fallback string) string {
+	if v, there := a[name]; there {
+		return v
+	}
+	return fallback
+}
+
+// vhost is the virtual host of a command that needs one.
+func (a *admin) vhost() string { return or(a.o.vhost == "", "/", a.o.vhost) }
+
+// An adminKind is a type of thing that can be declared or deleted.
+type adminKind struct {
+	declareMust, declareMay string
+	json                    string // arguments that are JSON
+	deleteMust, deleteMay   string
+	path                    func(vhost string, a arguments) string
+}
+
+// named is the path of a thing with a name in a vhost.
+func named(kind string) func(string, arguments) string {
+	return func(vhost string, a arguments) string { return apiPath(kind, vhost, a["name"]) }
+}
+
+func adminKinds() map[string]adminKind {
+	return map[string]adminKind{
+		"exchange": {"name type", "auto_delete durable internal arguments", "arguments", "name", "", named("exchanges")},
+		"queue":    {"name", "auto_delete durable arguments node queue_type", "arguments", "name", "", named("queues")},
+		"binding": {"source destination", "destination_type routing_key arguments", "arguments", "source destination_type destination", "properties_key",
+			func(vhost string, a arguments) string {
+				return apiPath("bindings", vhost, "e", or(a["source"] == "", "amq.default", a["source"]), a.or("destination_type", "queue")[:1], a["destination"])
+			}},
+		"vhost": {"name", "tracing description tags default_queue_type", "tracing", "name", "",
+			func(_ string, a arguments) string { return apiPath("vhosts", a["name"]) }},
+		"user": {"name tags", "password password_hash hashing_algorithm", "", "name", "",
+			func(_ string, a arguments) string { return apiPath("users", a["name"]) }},
+		"permission": {"vhost user configure write read", "", "", "vhost user", "",
+			func(_ string, a arguments) string { return apiPath("permissions", a["vhost"], a["user"]) }},
+		"parameter": {"component name value", "", "value", "component name", "",
+			func(vhost string, a arguments) string { return apiPath("parameters", a["component"], vhost, a["name"]) }},
+		"policy":          {"name pattern definition", "priority apply-to", "definition priority", "name", "", named("policies")},
+		"operator_policy": {"name pattern definition", "priority apply-to", "definition priority", "name", "", named("operator-policies")},
+		"vhost_limit": {"vhost name value", "", "value", "vhost name", "",
+			func(_ string, a arguments) string { return apiPath("vhost-limits", a["vhost"], a["name"]) }},
+		"user_limit": {"user name value", "", "value", "user name", "",
+			func(_ string, a arguments) string { return apiPath("user-limits", a["user"], a["name"]) }},
+	}
+}
+
+// act declares, deletes, closes or purges one thing.
+func (a *admin) act(ctx context.Context, verb string, args []string) error {
+	if len(args) == 0 {
+		return exitf(exitUsage, "%s what? `help subcommands` lists what there is", verb)
+	}
+	given, err := parseArguments(args[1:])
+	if err != nil {
+		return err
+	}
+	switch what := args[0]; {
+	case verb == "close" && what == "connection":
+		return a.done(given.only("name", ""), "connection closed", func() error { return a.api.delete(ctx, apiPath("connections", given["name"])) })
+	case verb == "purge" && what == "queue":
+		return a.done(given.only("name", ""), "queue purged", func() error {
+			return a.api.delete(ctx, apiPath("queues", a.vhost(), given["name"], "contents"))
+		})
+	case verb == "declare" || verb == "delete":
+		k, known := adminKinds()[what]
+		if known && verb == "declare" {
+			return a.done(given.only(k.declareMust, k.declareMay), what+" declared", func() error { return a.declare(ctx, what, k, given) })
+		}
+		if known {
+			return a.done(given.only(k.deleteMust, k.deleteMay), what+" deleted", func() error { return a.remove(ctx, what, k, given) })
+		}
+	}
+	return exitf(exitUsage, "cannot %s %s; `help subcommands` lists what there is", verb, args[0])
+}
+
+// done acts if the arguments are right, and says so.
+func (a *admin) done(err error, text string, act func() error) error {
+	if err != nil {
+		return err
+	}
+	if err := act(); err != nil {
+		return err
+	}
+	a.say("%s", text)
+	return nil
+}
+
+func (a *admin) declare(ctx context.Context, what string, k adminKind, given arguments) error {
+	body, err := given.body(k.json)
+	if err != nil {
+		return err
+	}
+	path := k.path(a.vhost(), given)
+	switch what {
+	case "binding":
+		delete(body, "source")
+		delete(body, "destination")
+		delete(body, "destination_type")
+		return a.api.post(ctx, path, body, nil)
+	case "queue", "exchange":
+		completeDeclaration(body)
+	}
+	return a.api.put(ctx, path, body)
+}
+
+// completeDeclaration makes things durable unless told otherwise, and a type of
+// queue an argument of it.
+func completeDeclaration(body map[string]any) {
+	for name, value := range map[string]any{"durable": "true", "auto_delete": "false"} {
+		if _, there := body[name]; !there {
+			body[name] = value
+		}
+	}
+	t, typed := body["queue_type"]
+	if !typed {
+		return
+	}
+	delete(body, "queue_type")
+	arguments := map[string]any{}
+	if raw, there := body["arguments"].(json.RawMessage); there && json.Unmarshal(raw, &arguments) != nil {
+		return // the broker says that arguments have to be an object
+	}
+	arguments["x-queue-type"] = t
+	body["arguments"] = arguments
+}
+
+func (a *admin) remove(ctx context.Context, what string, k adminKind, given arguments) error {
+	path := k.path(a.vhost(), given)
+	if what == "binding" {
+		path += apiPath(given.or("properties_key", "~"))
+	}
+	err := a.api.delete(ctx, path)
+	if isStatus(err, http.StatusNotFound) {
+		return exitf(exitFailure, "Not found: /api%s", path)
+	}
+	return err
+}
+
+func (a *admin) publish(ctx context.Context, args []string) error {
+	given, err := parseArguments(args)
+	if err != nil {
+		return err
+	}
+	if err := given.only("routing_key", "payload properties exchange payload_encoding"); err != nil {
+		return err
+	}
+	properties, err := parsed("argument properties", given.or("properties", "{}"))
+	if err != nil {
+		return err
+	}
+	payload, there := given["payload"]
+	if !there {
+		raw, err := a.readAll("-")
+		if err != nil {
+			return err
+		}
+		payload = string(raw)
+	}
+	body := map[string]any{"routing_key": given["routing_key"], "payload": payload, "payload_encoding": given.or("payload_encoding", "string"), "properties": properties}
+	var answer struct{ Routed bool }
+	exchange := given.or("exchange", "amq.default")
+	err = a.api.post(ctx, apiPath("exchanges", a.vhost(), or(exchange == "", "amq.default", exchange), "publish"), body, &answer)
+	if err != nil {
+		return err
+	}
+	a.say("%s", or(answer.Routed, "Message published", "Message published but NOT routed"))
+	return nil
+}
+
+func (a *admin) getMessages(ctx context.Context, args []string) error {
+	given, err := parseArguments(args)
+	if err != nil {
+		return err
+	}
+	if err := given.only("queue", "count ackmode requeue payload_file encoding"); err != nil {
+		return err
+	}
+	mode := given.or("ackmode", "ack_requeue_true")
+	if given["requeue"] == "false" {
+		mode = "ack_requeue_false"
+	}
+	body := map[string]any{"count": given.or("count", "1"), "ackmode": mode, "encoding": given.or("encoding", "auto")}
+	var list []object
+	if err := a.api.post(ctx, apiPath("queues", a.vhost(), given["queue"], "get"), body, &list); err != nil {
+		return err
+	}
+	return a.printObjects("routing_key exchange message_count payload payload_bytes payload_encoding redelivered", list)
+}
+
+func (a *admin) definitionsPath() string {
+	if a.o.vhost != "" {
+		return apiPath("definitions", a.o.vhost)
+	}
+	return apiPath("definitions")
+}
+
+func (a *admin) export(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return exitf(exitUsage, "export wants the name of one file")
+	}
+	var raw []byte
+	if err := a.api.get(ctx, a.definitionsPath(), &raw); err != nil {
+		return err
+	}
+	if err := writeJSON(args[0], raw); err != nil {
+		return err
+	}
+	a.say("Exported definitions for %s to %q", a.api.base, args[0])
+	return nil
+}
+
+func (a *admin) importFile(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return exitf(exitUsage, "import wants the name of one file")
+	}
+	raw, err := a.readAll(args[0])
+	if err != nil {
+		return err
+	}
+	if err := a.api.post(ctx, a.definitionsPath(), raw, nil); err != nil {
+		return err
+	}
+	a.say("Uploaded definitions from %q to %s.", args[0], a.api.base)
+	return nil
+}

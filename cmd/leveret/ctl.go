@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// A command is one command of the client, under the name that RabbitMQ's tools
+// have for it.
+type command struct {
+	use   string // the name and the arguments, as the help shows them
+	short string
+	args  cobra.PositionalArgs
+	flags func(*pflag.FlagSet) // options of its own; nil is none
+	run   func(ctx context.Context, s *session, args []string) error
+}
+
+// A commandGroup is what stands together in the help.
+type commandGroup struct {
+	id, title string
+	commands  []command
+}
+
+// clientGroups is the full list of the client's commands.
+func clientGroups() []commandGroup {
+	return []commandGroup{
+		{"messages", "Messages", messageCommands()},
+		{"queues", "Queues, exchanges, bindings", slices.Concat(listCommands(topologyListings()), queueCommands())},
+		{"connections", "Connections", slices.Concat(listCommands(connectionListings()), connectionCommands())},
+		{"users", "Users and permissions", slices.Concat(userCommands(), permissionCommands())},
+		{"vhosts", "Virtual hosts", vhostCommands()},
+		{"policies", "Policies, limits, parameters", slices.Concat(policyCommands(), limitCommands(), parameterCommands())},
+		{"health", "Health and state", slices.Concat(healthCommands(), stateCommands())},
+		{"definitions", "Definitions", definitionCommands()},
+	}
+}
+
+// addClient adds the client's commands to root. The options are made by each
+// command, or by the root if they may stand before the command as well.
+func addClient(root *cobra.Command, o *options, before bool) {
+	if before {
+		o.add(root.PersistentFlags())
+	}
+	for _, g := range clientGroups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
+		for _, c := range g.commands {
+			cmd := c.cobra(o, before)
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
+		}
+	}
+	for _, c := range refusedCommands() {
+		cmd := c.cobra(o, before)
+		cmd.Hidden = true
+		root.AddCommand(cmd)
+	}
+}
+
+func (c *command) cobra(o *options, before bool) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: c.use, Short: c.short, Args: c.args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := open(cmd, o)
+			if err != nil {
+				return err
+			}
+			return explained(c.run(cmd.Context(), s, args))
+		},
+	}
+	if c.flags != nil {
+		c.flags(cmd.Flags())
+	}
+	if !before {
+		o.add(cmd.Flags())
+	}
+	return cmd
+}
+
+// ctlRoot is the program under the name of one of RabbitMQ's tools. All of them
+// have all commands: which tool has which has changed between versions.
+func ctlRoot(name string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   name,
+		Short: "Commands of " + name + " for a Leveret broker",
+		Long:  "Leveret answers to the name " + name + ": it has the commands, options, output and exit codes\nof RabbitMQ's tool, and talks to the broker's HTTP API.",
+	}
+	addClient(root, &options{}, true)
+	root.AddCommand(toolVersionCommand())
+	return quiet(root)
+}
+
+// quiet leaves the printing of errors to run.
+func quiet(root *cobra.Command) *cobra.Command {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	return root
+}
+
+// refusedCommands are commands of RabbitMQ's tools that act on the process, on
+// a cluster or on Erlang. The error says what to do in their place.
+func refusedCommands() []command {
+	const signal = "the HTTP API cannot end the broker; send its process SIGTERM: it then stops in order"
+	const oneNode = "this broker is a single node; there is no cluster to join or leave"
+	const erlang = "there is no Erlang in this broker"
+	const wipe = "the HTTP API cannot empty the broker; stop it, delete its data folder (--data-dir), and start it again"
+	const setting = "this is a setting of the broker: start it with --log-level, --memory-limit or --disk-free-limit"
+	var list []command
+	for name, text := range map[string]string{
+		"stop": signal, "shutdown": signal, "stop_app": signal, "start_app": signal,
+		"reset": wipe, "force_reset": wipe,
+		"join_cluster": oneNode, "forget_cluster_node": oneNode, "rename_cluster_node": oneNode, "change_cluster_node_type": oneNode,
+		"eval": erlang, "remote_shell": erlang, "observer": erlang,
+		"set_log_level": setting, "set_vm_memory_high_watermark": setting, "set_disk_free_limit": setting,
+	} {
+		list = append(list, command{use: name, short: "Not offered", args: cobra.ArbitraryArgs,
+			run: func(context.Context, *session, []string) error {
+				return exitf(exitUnavailable, "%s: %s", name, text)
+			}})
+	}
+	return list
+}

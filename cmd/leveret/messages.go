@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func messageCommands() []command {
+	return []command{
+		{use: "publish [PAYLOAD]", short: "Publish a message; without an argument it is standard input", args: cobra.MaximumNArgs(1), run: publish, flags: publishFlags},
+		{use: "get QUEUE", short: "Show messages of a queue; they stay there, marked as redelivered, without --ack", args: cobra.ExactArgs(1), run: getMessages,
+			flags: func(f *pflag.FlagSet) {
+				f.IntP("count", "c", 1, "get at most so many")
+				f.Bool("ack", false, "take them out of the queue")
+				f.Bool("reject", false, "take them out of the queue and dead-letter them")
+			}},
+		{use: "consume QUEUE", short: "Take messages out of a queue and print them until interrupted", args: cobra.ExactArgs(1), run: consume,
+			flags: func(f *pflag.FlagSet) {
+				f.IntP("count", "c", 0, "end after so many; 0 is never")
+				f.Bool("until-empty", false, "end when the queue is empty")
+			}},
+		{use: "queue", short: "Look into a queue, or move messages elsewhere: peek, copy, move, redrive", args: cobra.MinimumNArgs(2), run: queueCommand, flags: transferFlags},
+	}
+}
+
+func publishFlags(f *pflag.FlagSet) {
+	f.StringP("exchange", "e", "", "`name` of the exchange (default: the one that routes to the queue named by --key)")
+	f.StringP("key", "k", "", "routing `key`; with the default exchange the name of a queue")
+	f.StringArrayP("header", "H", nil, "header as `name=value`; a value that is JSON is not text")
+	f.StringArray("property", nil, "property as `name=value`, as in content_type=text/plain or priority=5")
+	f.Bool("transient", false, "do not keep the message on disk")
+	f.Bool("lines", false, "each line of standard input is a message")
+	f.Bool("jsonl", false, "each line is a message as get --json prints it")
+}
+
+// An outgoing is a message as the API takes it.
+type outgoing struct {
+	Exchange   string         `json:"-"`
+	RoutingKey string         `json:"routing_key"`
+	Payload    string         `json:"payload"`
+	Encoding   string         `json:"payload_encoding"`
+	Properties map[string]any `json:"properties"`
+}
+
+// setPayload takes any bytes.
+func (m *outgoing) setPayload(b []byte) {
+	m.Payload, m.Encoding = string(b), "string"
+	if !utf8.Valid(b) {
+		m.Payload, m.Encoding = base64.StdEncoding.EncodeToString(b), "base64"
+	}
+}
+
+func publish(ctx context.Context, s *session, args []string) error {
+	m, err := s.outgoing()
+	if err != nil {
+		return err
+	}
+	if s.on("lines") || s.on("jsonl") {
+		return s.publishLines(ctx, m)
+	}
+	if len(args) > 0 {
+		m.setPayload([]byte(args[0]))
+	} else {
+		b, err := io.ReadAll(s.in)
+		if err != nil {
+			return err
+		}
+		m.setPayload(b)
+	}
+	return s.publishOne(ctx, m)
+}
+
+// outgoing is what the flags say of a message.
+func (s *session) outgoing() (outgoing, error) {
+	m := outgoing{Exchange: s.flag("exchange"), RoutingKey: s.flag("key"), Properties: map[string]any{"delivery_mode": 2}}
+	if s.on("transient") {
+		m.Properties["delivery_mode"] = 1
+	}
+	properties, _ := s.flags.GetStringArray("property") // both are declared above
+	headers, _ := s.flags.GetStringArray("header")
+	for _, p := range properties {
+		name, value, ok := strings.Cut(p, "=")
+		if !ok {
+			return m, exitf(exitUsage, "the property %q has no value; write name=value", p)
+		}
+		m.Properties[name] = value
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && (name == "priority" || name == "delivery_mode" || name == "timestamp") {
+			m.Properties[name] = n
+		}
+	}
+	h, err := pairs("header", headers)
+	if len(h) > 0 {
+		m.Properties["headers"] = h
+	}
+	return m, err
+}
+
+// pairs reads name=value pairs; a value that is JSON is a value of its type.
+func pairs(what string, list []string) (map[string]any, error) {
+	m := map[string]any{}
+	for _, p := range list {
+		name, value, ok := strings.Cut(p, "=")
+		if !ok {
+			return nil, exitf(exitUsage, "the %s %q has no value; write name=value", what, p)
+		}
+		m[name] = value
+		if json.Valid([]byte(value)) {
+			m[name] = json.RawMessage(value)
+		}
+	}
+	return m, nil
+}
+
+// publishOne publishes and fails if no queue has taken the message.
+func (s *session) publishOne(ctx context.Context, m outgoing) error {
+	exchange := m.Exchange
+	if exchange == "" {
+		exchange = "amq.default"
+	}
+	var answer struct{ Routed bool }
+	err := s.api.post(ctx, apiPath("exchanges", s.opts.vhost, exchange, "publish"), m, &answer)
+	if err != nil {
+		return orMissing(err, exitData, "no exchange '%s' in vhost '%s'", m.Exchange, s.opts.vhost)
+	}
+	if !answer.Routed {
+		return exitf(exitData, "the message was not routed: no queue is bound to exchange '%s' for the key '%s' in vhost '%s'",
+			m.Exchange, m.RoutingKey, s.opts.vhost)
+	}
+	return nil
+}
+
+// publishLines publishes each line; with --jsonl a line says where to, unless
+// the flags do.
+func (s *session) publishLines(ctx context.Context, template outgoing) error {
+	in, published := bufio.NewReader(s.in), 0
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if text := bytes.TrimRight(line, "\r\n"); len(line) > 0 {
+			m := template
+			m.setPayload(text)
+			if s.on("jsonl") {
+				if m, err = s.fromJSON(template, text); err != nil {
+					return exitf(exitData, "line %d: %v", published+1, err)
+				}
+			}
+			if err := s.publishOne(ctx, m); err != nil {
+				return exitf(codeOf(err), "line %d, after %d published: %v", published+1, published, explained(err))
+			}
+			published++
+		}
+		if err != nil || len(line) == 0 {
+			break
+		}
+	}
+	s.say("Published %d messages", published)
+	return nil
+}
+
+func codeOf(err error) int {
+	e, _ := errors.AsType[*exitError](explained(err)) // explained makes nothing else
+	return e.code
+}
+
+// fromJSON reads a message as get --json prints it.
+func (s *session) fromJSON(template outgoing, line []byte) (outgoing, error) {
+	var from struct {
+		Exchange   string          `json:"exchange"`
+		RoutingKey string          `json:"routing_key"`
+		Payload    string          `json:"payload"`
+		Encoding   string          `json:"payload_encoding"`
+		Properties json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal(line, &from); err != nil {
+		return template, exitf(exitData, "no message as JSON: %v", err)
+	}
+	m := template
+	m.Payload, m.Encoding = from.Payload, or(from.Encoding == "", "string", from.Encoding)
+	if !s.flags.Changed("exchange") && !s.flags.Changed("key") {
+		m.Exchange, m.RoutingKey = from.Exchange, from.RoutingKey
+	}
+	var properties map[string]any
+	if json.Unmarshal(from.Properties, &properties) == nil && len(properties) > 0 { // no properties are an empty array
+		m.Properties = properties
+	}
+	return m, nil
+}
+
+func getMessages(ctx context.Context, s *session, args []string) error {
+	mode := "ack_requeue_true"
+	switch {
+	case s.on("reject"):
+		mode = "reject_requeue_false"
+	case s.on("ack"):
+		mode = "ack_requeue_false"
+	}
+	count, _ := strconv.Atoi(s.flag("count")) // pflag has checked it
+	list, err := s.take(ctx, args[0], count, mode)
+	if err != nil {
+		return err
+	}
+	return s.printMessages(list)
+}
+
+// take gets messages by the API.
+func (s *session) take(ctx context.Context, queue string, count int, mode string) ([]object, error) {
+	var list []object
+	err := s.api.post(ctx, apiPath("queues", s.opts.vhost, queue, "get"),
+		map[string]any{"count": count, "ackmode": mode, "encoding": "auto"}, &list)
+	return list, s.missingQueue(err, queue)
+}
+
+// printMessages prints payloads as they are, one after the other with a line
+// end, or whole messages as JSON lines, which publish --jsonl reads.
+func (s *session) printMessages(list []object) error {
+	if s.opts.formatter == "csv" || s.opts.formatter == "pretty_table" {
+		return s.print(tableOf(same("exchange routing_key redelivered payload_bytes payload"), list))
+	}
+	for _, m := range list {
+		line, err := messageLine(m, s.opts.formatter == "json")
+		if err != nil {
+			return err
+		}
+		if _, err := s.out.Write(append(line, '\n')); err != nil {
+			return err // messages may be gone from the queue: this must not go unnoticed
+		}
+	}
+	return nil
+}
+
+func messageLine(m object, asJSON bool) ([]byte, error) {
+	if asJSON {
+		return json.Marshal(m)
+	}
+	payload := m.text("payload")
+	if m.text("payload_encoding") == "base64" {
+		return base64.StdEncoding.DecodeString(payload)
+	}
+	return []byte(payload), nil
+}
+
+const (
+	// consumeBatch is how many messages one request of consume takes: so many
+	// are lost at most if it is killed before it has printed them.
+	consumeBatch = 100
+	// consumePoll is how long consume waits at an empty queue. The API cannot
+	// wait for messages.
+	consumePoll = 200 * time.Millisecond
+)
+
+func consume(ctx context.Context, s *session, args []string) error {
+	limit, _ := strconv.Atoi(s.flag("count")) // pflag has checked it
+	for done := 0; limit == 0 || done < limit; {
+		batch := consumeBatch
+		if limit > 0 {
+			batch = min(batch, limit-done)
+		}
+		list, err := s.take(ctx, args[0], batch, "ack_requeue_false")
+		if err != nil {
+			return err
+		}
+		if err := s.printMessages(list); err != nil {
+			return err
+		}
+		done += len(list)
+		if len(list) > 0 {
+			continue
+		}
+		if s.on("until-empty") || pause(ctx, consumePoll) != nil {
+			return nil
+		}
+	}
+	return nil
+}

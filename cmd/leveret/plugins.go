@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leveretmq/leveret/broker"
+)
+
+// builtIn are the plug-ins of RabbitMQ whose work the broker does by itself.
+var builtIn = []string{
+	"rabbitmq_consistent_hash_exchange", "rabbitmq_delayed_message_exchange", "rabbitmq_management", "rabbitmq_management_agent",
+	"rabbitmq_random_exchange", "rabbitmq_recent_history_exchange", "rabbitmq_web_dispatch",
+}
+
+// notBuiltIn are those that exist and that the broker has nothing for.
+var notBuiltIn = []string{
+	"rabbitmq_amqp1_0", "rabbitmq_auth_backend_cache", "rabbitmq_auth_backend_http", "rabbitmq_auth_backend_ldap", "rabbitmq_auth_backend_oauth2",
+	"rabbitmq_auth_mechanism_ssl", "rabbitmq_event_exchange", "rabbitmq_federation", "rabbitmq_federation_management", "rabbitmq_jms_topic_exchange",
+	"rabbitmq_mqtt", "rabbitmq_peer_discovery_aws", "rabbitmq_peer_discovery_consul", "rabbitmq_peer_discovery_etcd", "rabbitmq_peer_discovery_k8s",
+	"rabbitmq_prometheus", "rabbitmq_sharding", "rabbitmq_shovel", "rabbitmq_shovel_management", "rabbitmq_stomp", "rabbitmq_stream",
+	"rabbitmq_stream_management", "rabbitmq_top", "rabbitmq_tracing", "rabbitmq_trust_store", "rabbitmq_web_mqtt", "rabbitmq_web_stomp",
+}
+
+// pluginsRoot is the program under the name of rabbitmq-plugins.
+func pluginsRoot() *cobra.Command {
+	root := pluginsCommand()
+	root.Use = "rabbitmq-plugins"
+	root.GroupID = ""
+	return quiet(root)
+}
+
+// pluginsCommand takes the commands of rabbitmq-plugins. There is nothing to
+// enable: they say what is built in.
+func pluginsCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "plugins",
+		Short: "Commands of rabbitmq-plugins: show what is built in",
+		Long:  "The broker has no plug-ins: what it can do is built in and always on.\nThese commands are for scripts that enable plug-ins of RabbitMQ.",
+	}
+	f := root.PersistentFlags()
+	for _, name := range []string{"offline", "online", "all", "longnames"} {
+		f.Bool(name, false, "taken and ignored")
+	}
+	f.BoolP("quiet", "q", false, "say nothing but the result")
+	f.BoolP("silent", "s", false, "as --quiet")
+	f.StringP("node", "n", "", "taken and ignored")
+	f.StringP("timeout", "t", "", "taken and ignored")
+	root.AddCommand(pluginsList(), pluginsIsEnabled(),
+		&cobra.Command{Use: "enable PLUGIN...", Short: "Check that plug-ins are built in", Args: cobra.ArbitraryArgs, RunE: enablePlugins},
+		&cobra.Command{Use: "set [PLUGIN...]", Short: "As enable", Args: cobra.ArbitraryArgs, RunE: enablePlugins},
+		&cobra.Command{Use: "disable PLUGIN...", Short: "Accepted: what is built in stays on", Args: cobra.ArbitraryArgs, RunE: disablePlugins},
+		&cobra.Command{Use: "directories", Short: "Say where plug-ins are: nowhere", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "Plugin archives directory: (none, everything is built in)")
+			return err
+		}})
+	return root
+}
+
+func pluginsList() *cobra.Command {
+	cmd := &cobra.Command{Use: "list [PATTERN]", Short: "List what is built in", Args: cobra.MaximumNArgs(1), RunE: listPlugins}
+	f := cmd.Flags()
+	f.BoolP("minimal", "m", false, "names only")
+	f.BoolP("verbose", "v", false, "taken and ignored")
+	f.BoolP("enabled", "E", false, "only what is on, which all is")
+	f.BoolP("implicitly-enabled", "e", false, "as --enabled")
+	return cmd
+}
+
+// listPlugins prints one line for each, as RabbitMQ 4.0 does: enabled
+// explicitly, running.
+func listPlugins(cmd *cobra.Command, args []string) error {
+	out, minimal := cmd.OutOrStdout(), cmd.Flags().Lookup("minimal").Value.String() == "true"
+	width := 0
+	for _, name := range builtIn {
+		width = max(width, len(name))
+	}
+	for _, name := range builtIn {
+		if len(args) > 0 && !strings.Contains(name, args[0]) {
+			continue
+		}
+		line := name
+		if !minimal {
+			line = fmt.Sprintf("[E*] %-*s %s", width, name, broker.Version())
+		}
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pluginsIsEnabled() *cobra.Command {
+	return &cobra.Command{
+		Use: "is_enabled PLUGIN...", Short: "Check that plug-ins are built in", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range args {
+				if !slices.Contains(builtIn, name) {
+					return exitf(exitUnavailable, "Plugin %s is not enabled: it is not built in", name)
+				}
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Plugin %s is enabled\n", strings.Join(args, ", "))
+			return err
+		},
+	}
+}
+
+// enablePlugins takes the names of plug-ins that exist. One that is not built
+// in gets a warning: a script that enables more than it needs must go on.
+func enablePlugins(cmd *cobra.Command, args []string) error {
+	if err := knownPlugins(args); err != nil {
+		return err
+	}
+	for _, name := range args {
+		w, text := cmd.OutOrStdout(), "is built in and always on"
+		if slices.Contains(notBuiltIn, name) {
+			w, text = cmd.ErrOrStderr(), "is not built in: the broker goes on without what it does"
+		}
+		if _, err := fmt.Fprintln(w, name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// knownPlugins has RabbitMQ 4.0's error for a plug-in that does not exist.
+func knownPlugins(names []string) error {
+	var unknown []string
+	for _, name := range names {
+		if !slices.Contains(builtIn, name) && !slices.Contains(notBuiltIn, name) {
+			unknown = append(unknown, ":"+name)
+		}
+	}
+	if unknown == nil {
+		return nil
+	}
+	return exitf(exitUnavailable, "{:plugins_not_found, [%s]}; `list` shows what is built in", strings.Join(unknown, ", "))
+}
+
+func disablePlugins(cmd *cobra.Command, args []string) error {
+	if err := knownPlugins(args); err != nil {
+		return err
+	}
+	for _, name := range args {
+		text := "is built in and stays on"
+		if slices.Contains(notBuiltIn, name) {
+			text = "is not built in and off anyway"
+		}
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leveretmq/leveret/config"
+)
+
+// options are those that all commands of the client have.
+type options struct {
+	url, user, password string
+	vhost               string
+	node                string // taken and ignored: there is one node behind a URL
+	formatter           string
+	quiet, silent, json bool
+	noHeaders           bool
+	timeout             int // in seconds; 0 is none
+}
+
+// add makes flags of the options, but for those that a command has for itself.
+func (o *options) add(to *pflag.FlagSet) {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&o.url, "url", "", "`address` of the HTTP API (default http://127.0.0.1:15672) [LEVERET_URL]")
+	f.StringVar(&o.user, "user", "", "`name` to log in with (default guest) [LEVERET_USER]")
+	f.StringVar(&o.password, "password", "", "`password` to log in with (default guest); the variable keeps it out of sight [LEVERET_PASSWORD]")
+	f.StringVarP(&o.vhost, "vhost", "p", "/", "virtual `host`")
+	f.StringVarP(&o.node, "node", "n", "", "`name` of a node; ignored, see --url")
+	f.StringVar(&o.formatter, "formatter", "table", "`format` of the output: table, json, pretty_table or csv")
+	f.BoolVar(&o.json, "json", false, "short for --formatter json")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "say nothing but the result")
+	f.BoolVarP(&o.silent, "silent", "s", false, "as --quiet, and no table headers")
+	f.BoolVar(&o.noHeaders, "no-table-headers", false, "no table headers")
+	f.IntVarP(&o.timeout, "timeout", "t", 60, "how many `seconds` to wait for the broker; 0 is forever")
+	f.BoolP("longnames", "l", false, "ignored")
+	f.Bool("script-mode", false, "ignored")
+	for _, name := range []string{"longnames", "script-mode"} {
+		f.Lookup(name).Hidden = true
+	}
+	f.VisitAll(func(one *pflag.Flag) {
+		if to.Lookup(one.Name) == nil && (one.Shorthand == "" || to.ShorthandLookup(one.Shorthand) == nil) {
+			to.AddFlag(one)
+		}
+	})
+}
+
+// A session is one run of one command. It belongs to its goroutine; all fields
+// are immutable.
+type session struct {
+	api   *api
+	opts  *options
+	flags *pflag.FlagSet
+	cmd   *cobra.Command
+	in    io.Reader
+	out   io.Writer
+}
+
+// open makes the session of a command that is about to run.
+func open(cmd *cobra.Command, o *options) (*session, error) {
+	if o.json {
+		o.formatter = "json"
+	}
+	if !slices.Contains(formatters, o.formatter) {
+		return nil, exitf(exitUsage, "there is no formatter %q; take one of %s", o.formatter, strings.Join(formatters, ", "))
+	}
+	return &session{
+		api: newAPI(o, os.Getenv), opts: o, flags: cmd.Flags(), cmd: cmd,
+		in: cmd.InOrStdin(), out: cmd.OutOrStdout(),
+	}, nil
+}
+
+// newAPI finds where the broker is and who asks. In the container of a broker
+// the variables that set it up are enough.
+func newAPI(o *options, env func(string) string) *api {
+	first := func(values ...string) string {
+		i := slices.IndexFunc(values, func(s string) bool { return s != "" })
+		return values[i]
+	}
+	return &api{
+		base:     baseURL(first(o.url, env("LEVERET_URL"), env("LEVERET_MANAGEMENT_LISTEN"), config.DefaultManagementListen)),
+		user:     first(o.user, env("LEVERET_USER"), env("LEVERET_DEFAULT_USER"), env("RABBITMQ_DEFAULT_USER"), "guest"),
+		password: first(o.password, env("LEVERET_PASSWORD"), env("LEVERET_DEFAULT_PASS"), env("RABBITMQ_DEFAULT_PASS"), "guest"),
+		http:     &http.Client{Timeout: time.Duration(o.timeout) * time.Second},
+	}
+}
+
+// baseURL completes an address: one to listen on is one to connect to, too.
+func baseURL(s string) string {
+	if !strings.Contains(s, "://") {
+		if host, port, err := net.SplitHostPort(s); err == nil && (host == "" || net.ParseIP(host).IsUnspecified()) {
+			s = net.JoinHostPort("127.0.0.1", port)
+		}
+		s = "http://" + s
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(s, "/"), "/api")
+}
+
+// say prints a line about what the command does, for people.
+func (s *session) say(format string, args ...any) {
+	if !s.opts.quiet && !s.opts.silent && !machineReadable(s.opts.formatter) {
+		s.printf(format+"\n", args...)
+	}
+}
+
+// printf prints what the command is for. That nobody reads it any more is no
+// error: `leveret list_queues | head` is common.
+func (s *session) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.out, format, args...)
+}
+
+// result prints the one line that a command is for: as a JSON object of
+// "result", if that is the format, as RabbitMQ's tools do.
+func (s *session) result(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	if s.opts.formatter == "json" {
+		s.printf("%s\n", jsonRow([]string{"result"}, []json.RawMessage{quoted(text)}))
+		return nil
+	}
+	s.printf("%s\n", text)
+	return nil
+}
+
+func (s *session) print(t *table) error {
+	return t.write(s.out, look{
+		formatter: s.opts.formatter,
+		headers:   !s.opts.noHeaders && !s.opts.silent,
+		colours:   coloured(s.out),
+	})
+}
+
+// document prints a value that has no form as a table.
+func (s *session) document(v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	s.printf("%s\n", b)
+	return nil
+}
+
+// coloured says whether people with a terminal read what is written.
+func coloured(w io.Writer) bool {
+	f, isFile := w.(*os.File)
+	return isFile && isTerminal(f) && os.Getenv("NO_COLOR") == ""
+}
+
+// flag is the text of one of the command's own flags.
+func (s *session) flag(name string) string { return s.flags.Lookup(name).Value.String() }
+
+// on says whether a flag without a value is given.
+func (s *session) on(name string) bool { return s.flag(name) == "true" }
+
+// secret is a password: an argument if there is one, else the first line of
+// the standard input.
+func (s *session) secret(args []string, i int) (string, error) {
+	if i < len(args) {
+		return args[i], nil
+	}
+	line, err := bufio.NewReader(s.in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	if line = strings.TrimRight(line, "\r\n"); line == "" {
+		return "", exitf(exitData, "the password is empty; give it as an argument or as a line on standard input")
+	}
+	return line, nil
+}
+
+// parsed reads an argument that has to be JSON.
+func parsed(what, text string) (json.RawMessage, error) {
+	if !json.Valid([]byte(text)) {
+		return nil, exitf(exitData, "the %s is not JSON: %s; quote it for the shell as in '{\"max-length\": 1000}'", what, text)
+	}
+	return json.RawMessage(text), nil
+}
