@@ -6,11 +6,9 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -32,17 +30,19 @@ type Broker struct {
 
 	// The parts below are set by Start and taken down by Stop, in this order
 	// and the reverse. What Start did not reach is nil.
-	store       persistence.Store
-	spill       *spill // nil without a disk
-	vhosts      *vhost.Set
-	server      *amqp.Server
-	alarms      *alarms
-	listener    net.Listener
-	api         *management.Server // nil if there is no HTTP API
-	apiListener net.Listener
-	cancel      context.CancelFunc // ends the goroutines
-	running     sync.WaitGroup     // the acceptor, the alarms, the log exchange, the HTTP API
-	stopping    atomic.Bool
+	store          persistence.Store
+	spill          *spill // nil without a disk
+	vhosts         *vhost.Set
+	listeners      []amqpListener // at least one
+	server         *amqp.Server
+	alarms         *alarms
+	apiListener    net.Listener       // nil if there is no HTTP API without TLS
+	apiTLSListener net.Listener       // nil if there is none with TLS
+	api            *management.Server // nil if there is neither, and nothing to import
+	certificates   []*certificate     // of listeners with TLS
+	cancel         context.CancelFunc // ends the goroutines
+	running        sync.WaitGroup     // the acceptors, the alarms, the log exchange, the HTTP API
+	stopping       atomic.Bool
 }
 
 // New makes a broker that is not started yet. It logs nothing if log is nil.
@@ -55,45 +55,26 @@ func New(cfg config.Config, log *zap.Logger) *Broker {
 }
 
 // Start opens the data directory, recovers what is in it, and accepts clients
-// when it returns. The address is the one it listens on: with port 0 in the
-// configuration, the port it got. After an error nothing is left running.
+// when it returns. The address is the one it listens on, or the first of them:
+// with port 0 in the configuration, the port it got. After an error nothing is
+// left running.
 func (b *Broker) Start() (net.Addr, error) {
 	began := time.Now()
 	b.logSettings()
 	if err := b.build(); err != nil {
-		if b.listener != nil {
-			_ = b.listener.Close() // nobody was accepted yet
-		}
-		return nil, errors.Join(err, b.close())
+		b.closeListeners()
+		return nil, errors.Join(err, b.stopManagement(context.Background()), b.close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
-	b.running.Go(func() { b.serve(ctx) })
 	b.running.Go(func() { b.alarms.run(ctx) })
 	b.running.Go(func() { b.logs.run(ctx) })
 	b.logs.vhosts.Store(b.vhosts)
-	if b.api != nil {
-		api, l := b.api, b.apiListener
-		b.running.Go(func() { b.serveManagement(ctx, api, l) })
-		b.log.Info("HTTP API on http://" + b.apiListener.Addr().String())
-	}
-	// Both lines are RabbitMQ's: tools that start a broker wait for the second.
-	b.log.Info("started TCP listener on " + b.listener.Addr().String())
+	b.startManagement(ctx)
+	b.acceptAll(ctx)
+	// Tools that start a broker wait for this line of RabbitMQ's.
 	b.log.Info("Server startup complete; 0 plugins started.", zap.Int64("ms", time.Since(began).Milliseconds()))
-	return b.listener.Addr(), nil
-}
-
-// serve accepts clients. It returns when Stop has closed the listener, or
-// reports that something else did.
-func (b *Broker) serve(ctx context.Context) {
-	err := b.server.Serve(ctx, b.listener)
-	if b.stopping.Load() {
-		return
-	}
-	if err == nil {
-		err = net.ErrClosed
-	}
-	b.failed <- fmt.Errorf("accept connections on %s: %w", b.listener.Addr(), err)
+	return b.listeners[0].Addr(), nil
 }
 
 // Failed gets the reason if the broker ceases to accept clients by itself. It
@@ -110,11 +91,7 @@ func (b *Broker) Stop(ctx context.Context) error {
 	}
 	b.log.Info("stopping")
 	b.stopping.Store(true)
-	var err error
-	if b.api != nil {
-		err = b.api.Shutdown(ctx)
-		b.api = nil
-	}
+	err := b.stopManagement(ctx)
 	b.server.Shutdown(ctx)
 	b.logs.vhosts.Store(nil)
 	b.cancel()
@@ -149,22 +126,14 @@ func (b *Broker) logSettings() {
 	}
 	b.log.Info("starting Leveret "+Version(),
 		zap.String("data-dir", data),
+		zap.Strings("config-files", b.cfg.Files),
 		zap.String("durability", string(b.cfg.Durability)),
 		zap.String("profile", string(b.cfg.Profile)),
 		zap.Int64("memory-limit", b.cfg.MemoryLimit))
+	for _, note := range b.cfg.Notes {
+		b.log.Info(note)
+	}
 	if b.cfg.PrometheusListen != "" {
 		b.log.Warn("this version does not serve metrics yet", zap.String("prometheus-listen", b.cfg.PrometheusListen))
 	}
-}
-
-// listen opens the AMQP listener.
-func listen(address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("port in use: %s is taken, perhaps by another broker; stop that one or choose another address with --listen (LEVERET_LISTEN)", address)
-	case err != nil:
-		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with --listen (LEVERET_LISTEN)", address, err)
-	}
-	return l, nil
 }

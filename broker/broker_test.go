@@ -98,7 +98,7 @@ func TestFailedListener(t *testing.T) {
 	if _, err := b.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.listener.Close(); err != nil {
+	if err := b.listeners[0].Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-b.Failed(); !strings.Contains(err.Error(), "accept connections on 127.0.0.1:") {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -52,37 +53,111 @@ func (c connections) CloseConnection(name, reason string) bool {
 	return c.server.CloseConnection(name, reason)
 }
 
-// buildManagement makes the HTTP API and opens its listener. The default
-// address may be taken, by a second broker on the machine for instance: then
-// there is no API. One that was asked for must be free.
+// buildManagement opens the listeners of the HTTP API and makes what answers
+// there. It imports definitions as well, so it may be there without a listener.
 func (b *Broker) buildManagement(authority *auth.Authority) error {
+	if err := b.openManagement(); err != nil {
+		return err
+	}
+	if err := b.openManagementTLS(); err != nil {
+		return err
+	}
+	if b.apiListener == nil && b.apiTLSListener == nil && b.cfg.LoadDefinitions == "" {
+		return nil
+	}
+	b.api = management.New(management.Config{
+		Log: b.log, VHosts: b.vhosts, Auth: authority, Store: b.store, Connections: connections{b.server}, Alarms: b.server.Alarms,
+		Node: b.nodeName(), ClusterName: b.cfg.ClusterName, Product: "Leveret", ProductVersion: Version(), CompatibleVersion: compatibleVersion,
+		DefaultQueueType: b.cfg.DefaultQueueType, ConsumerTimeout: consumerTimeout(b.cfg.Limits),
+		DataDir: b.cfg.DataDir, MemoryLimit: b.cfg.MemoryLimit,
+		PathPrefix: b.cfg.HTTP.PathPrefix, MaxBodySize: b.cfg.HTTP.MaxBodySize,
+		AllowOrigins: b.cfg.HTTP.AllowOrigins, CORSMaxAge: b.cfg.HTTP.CORSMaxAge,
+		DisableStats: b.cfg.HTTP.DisableStats, EnableQueueTotals: b.cfg.HTTP.EnableQueueTotals,
+	})
+	for _, l := range b.listeners {
+		protocol := "amqp"
+		if l.tls {
+			protocol = "amqp/ssl"
+		}
+		b.api.AddListener(protocol, l.Addr())
+	}
+	return nil
+}
+
+// openManagement opens the HTTP API's listener. The default address may be
+// taken, by a second broker on the machine for instance: then there is none.
+// One that was asked for must be free.
+func (b *Broker) openManagement() error {
 	address := b.cfg.ManagementListen
 	if address == "" {
 		return nil
 	}
-	l, err := net.Listen("tcp", address)
+	l, err := net.Listen(network(address, nil), address)
 	switch {
 	case err == nil:
+		b.apiListener = l
+		return nil
 	case address == config.DefaultManagementListen && errors.Is(err, syscall.EADDRINUSE):
 		b.log.Warn("no HTTP API: its address is taken; choose another with --management-listen (LEVERET_MANAGEMENT_LISTEN)",
 			zap.String("address", address))
 		return nil
-	default:
-		return fmt.Errorf("cannot serve the HTTP API on %s: %w; choose another address with --management-listen (LEVERET_MANAGEMENT_LISTEN)", address, err)
 	}
-	b.api = management.New(management.Config{
-		Log: b.log, VHosts: b.vhosts, Auth: authority, Store: b.store, Connections: connections{b.server}, Alarms: b.server.Alarms,
-		Node: nodeName(), Product: "Leveret", ProductVersion: Version(), CompatibleVersion: compatibleVersion,
-		DataDir: b.cfg.DataDir, MemoryLimit: b.cfg.MemoryLimit,
-	})
-	b.api.AddListener("amqp", b.listener.Addr())
-	b.apiListener = l
+	return fmt.Errorf("cannot serve the HTTP API on %s: %w; choose another address with --management-listen (LEVERET_MANAGEMENT_LISTEN)", address, err)
+}
+
+// openManagementTLS opens the HTTP API's listener with TLS.
+func (b *Broker) openManagementTLS() error {
+	address := b.cfg.ManagementTLSListen
+	if address == "" {
+		return nil
+	}
+	cert, err := b.loadCertificate(b.cfg.ManagementTLS)
+	if err != nil {
+		return fmt.Errorf("TLS for the HTTP API: %w", err)
+	}
+	l, err := net.Listen(network(address, nil), address)
+	if err != nil {
+		return fmt.Errorf("cannot serve the HTTP API with TLS on %s: %w; choose another address with --management-tls-listen (LEVERET_MANAGEMENT_TLS_LISTEN)", address, err)
+	}
+	b.apiTLSListener = tls.NewListener(l, cert.config())
 	return nil
 }
 
-// serveManagement answers HTTP requests until Stop.
-func (b *Broker) serveManagement(ctx context.Context, api *management.Server, l net.Listener) {
-	if err := api.Serve(ctx, l); err != nil && !b.stopping.Load() {
-		b.log.Error("the HTTP API has stopped", zap.Error(err))
+// startManagement answers HTTP requests until Stop.
+func (b *Broker) startManagement(ctx context.Context) {
+	api := b.api // Stop takes it away
+	if l := b.apiListener; l != nil {
+		b.running.Go(func() { b.serveManagement(ctx, api, l) })
+		b.log.Info("HTTP API on http://" + l.Addr().String())
+	}
+	if l := b.apiTLSListener; l != nil {
+		api.AddListener("https", l.Addr())
+		b.running.Go(func() { b.serveManagement(ctx, api, httpsListener{l}) })
+		b.log.Info("HTTP API on https://" + l.Addr().String())
 	}
 }
+
+func (b *Broker) serveManagement(ctx context.Context, api *management.Server, l net.Listener) {
+	if err := api.Serve(ctx, l); err != nil && !b.stopping.Load() {
+		b.log.Error("the HTTP API has stopped", zap.String("address", l.Addr().String()), zap.Error(err))
+	}
+}
+
+// stopManagement ends the HTTP API. Afterwards there is none.
+func (b *Broker) stopManagement(ctx context.Context) error {
+	if b.api == nil {
+		return nil
+	}
+	err := b.api.Shutdown(ctx)
+	b.api = nil
+	return err
+}
+
+// An httpsListener is known to the HTTP API as https already. Its address is of
+// a kind of its own, so that it is not listed as http as well.
+type httpsListener struct{ net.Listener }
+
+type httpsAddr struct{ net.Addr }
+
+// Addr implements net.Listener.
+func (l httpsListener) Addr() net.Addr { return httpsAddr{l.Listener.Addr()} }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -36,11 +37,7 @@ func (b *Broker) build() error {
 	if b.spill, err = newSpill(b.cfg, b.log); err != nil {
 		return err
 	}
-	authority, err := auth.New(auth.Config{
-		Log:         b.log,
-		DefaultUser: b.cfg.DefaultUser,
-		DefaultPass: b.cfg.DefaultPass,
-	}, b.store)
+	authority, err := auth.New(b.authConfig(), b.store)
 	if err != nil {
 		return fmt.Errorf("read users: %w", err)
 	}
@@ -49,7 +46,10 @@ func (b *Broker) build() error {
 		Store:     b.store,
 		Memory:    queue.NewBudget(b.cfg.QueueMemory),
 		Factories: factories(),
-		Node:      nodeName(),
+		Node:      b.nodeName(),
+		// A vhost by another name may be the default, or definitions bring them.
+		NoDefaultVHost:   true,
+		DefaultQueueType: b.cfg.DefaultQueueType,
 		// Nobody deletes a vhost before there is a server.
 		OnVHostDeleted: func(name string) { b.server.CloseVHost(name) },
 	}
@@ -60,7 +60,10 @@ func (b *Broker) build() error {
 	if err != nil {
 		return fmt.Errorf("recover the queues: %w", err)
 	}
-	if b.listener, err = listen(b.cfg.Listen); err != nil {
+	if err := b.makeDefaultVHost(); err != nil {
+		return err
+	}
+	if err := b.openListeners(); err != nil {
 		return err
 	}
 	b.server = amqp.NewServer(amqp.Config{
@@ -70,7 +73,10 @@ func (b *Broker) build() error {
 		Store:   spillingStore{Store: b.store, spill: b.spill},
 		Product: b.cfg.ProductName,
 		Version: compatibleVersion,
-		Node:    nodeName(),
+		Node:    b.nodeName(), ClusterName: b.cfg.ClusterName,
+		Heartbeat: heartbeat(b.cfg.Limits), FrameMax: frameMax(b.cfg.Limits), ChannelMax: channelMax(b.cfg.Limits),
+		HandshakeTimeout: b.cfg.Limits.HandshakeTimeout, ConsumerTimeout: consumerTimeout(b.cfg.Limits),
+		MaxMessageSize: int(b.cfg.Limits.MaxMessageSize), MaxConsumers: b.cfg.Limits.MaxConsumers,
 	})
 	authority.OnUserDeleted = b.server.CloseUser
 	authority.OnEvent = b.vhosts.Event
@@ -78,7 +84,19 @@ func (b *Broker) build() error {
 		server: b.server, store: b.store, vhosts: b.vhosts, budget: vhosts.Memory,
 		limit: b.cfg.MemoryLimit, inUse: memoryInUse, log: b.log,
 	}
-	return b.buildManagement(authority)
+	if err := b.buildManagement(authority); err != nil {
+		return err
+	}
+	return b.importDefinitions()
+}
+
+// makeDefaultVHost makes the default vhost at the first start, unless
+// definitions say which there are.
+func (b *Broker) makeDefaultVHost() error {
+	if len(b.vhosts.Names()) > 0 || b.cfg.LoadDefinitions != "" {
+		return nil
+	}
+	return b.vhosts.Create(cmp.Or(b.cfg.DefaultVHost, "/"), vhost.Options{Description: "Default virtual host"})
 }
 
 // factories are the queue types by the name that x-queue-type has.
@@ -121,7 +139,10 @@ func storeOptions(cfg config.Config, dir string, log *zap.Logger) persistence.Op
 }
 
 // nodeName is what the node calls itself, as in RabbitMQ's rabbit@host.
-func nodeName() string {
+func (b *Broker) nodeName() string {
+	if b.cfg.NodeName != "" {
+		return b.cfg.NodeName
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
