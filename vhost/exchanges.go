@@ -77,7 +77,7 @@ func (v *VHost) DeclareExchange(by Actor, d ExchangeDeclare) error {
 	}
 	spec := exchange.Spec{VHost: v.name, Name: d.Name, Type: d.Type, Durable: d.Durable,
 		AutoDelete: d.AutoDelete, Internal: d.Internal, Arguments: d.Arguments}
-	if !exchange.KnownType(d.Type) {
+	if !knownType(d.Type) {
 		return frames.Errorf(frames.PreconditionFailed, "unknown exchange type '%s'", d.Type)
 	}
 	if d.Name == "" {
@@ -108,7 +108,7 @@ func errDefaultExchange() error {
 }
 
 func (v *VHost) redeclareExchange(e *exchangeEntry, spec exchange.Spec) error {
-	if err := e.x.Equivalent(spec); err != nil {
+	if err := equivalentExchange(e.x, spec); err != nil {
 		return err
 	}
 	return v.awaitExchange(e)
@@ -139,17 +139,20 @@ func (v *VHost) createExchange(by Actor, spec exchange.Spec) error {
 			return err
 		}
 	}
-	x, err := exchange.New(spec)
+	x, f, err := newExchange(spec)
 	if err != nil {
 		return err
 	}
-	e := &exchangeEntry{x: x, id: newIncarnation(), user: by.User()}
+	e := &exchangeEntry{x: x, filter: f, id: newIncarnation(), user: by.User()}
 	if err := v.makeDelayer(e, 0); err != nil {
 		return err
 	}
+	if err := v.openFilter(e, 0); err != nil {
+		return err
+	}
 	there, err := v.installExchange(e)
-	if (there != nil || err != nil) && e.delayed != nil {
-		e.delayed.delete()
+	if there != nil || err != nil {
+		e.drop()
 	}
 	if there != nil {
 		return v.redeclareExchange(there, spec)
@@ -179,6 +182,25 @@ func (v *VHost) installExchange(e *exchangeEntry) (there *exchangeEntry, err err
 	c.exchangeCreated(e)
 	c.unlock()
 	return nil, c.finish()
+}
+
+// openFilter gives the filter of a durable exchange a log, if its ids are to
+// survive a restart.
+func (v *VHost) openFilter(e *exchangeEntry, id persistence.LogID) error {
+	if e.filter == nil || !e.filter.disk || !e.x.Durable {
+		return nil
+	}
+	return e.filter.open(v.set.config.Store, id)
+}
+
+// drop ends what an exchange keeps besides its bindings.
+func (e *exchangeEntry) drop() {
+	if e.delayed != nil {
+		e.delayed.delete()
+	}
+	if e.filter != nil && e.filter.log != nil {
+		e.filter.log.Drop()
+	}
 }
 
 // DeleteExchange deletes an exchange with all its bindings. A missing one is no
@@ -222,9 +244,7 @@ func (c *change) removeExchange(e *exchangeEntry, user string) {
 	if e.x.Durable {
 		c.delete(persistence.Exchanges, definitionKey(v.name, e.x.Name))
 	}
-	if e.delayed != nil {
-		c.delayers = append(c.delayers, e.delayed)
-	}
+	c.dropped = append(c.dropped, e)
 	for _, b := range e.x.Bindings() {
 		e.x.Unbind(b.Queue, b.To, b.Key, b.Arguments)
 		c.bindingGone(e, b, user)

@@ -21,6 +21,7 @@ type ExchangeInfo struct {
 	// into queues, since the start. Delayed is how many wait for their time.
 	Published, Routed uint64
 	Delayed           int
+	Duplicates        uint64 // messages dropped by deduplication, since the start
 }
 
 // QueueInfo describes a queue for listings.
@@ -33,6 +34,7 @@ type QueueInfo struct {
 	// is their definitions merged.
 	Policy, Operator string
 	Effective        queue.Definition
+	Duplicates       uint64 // messages dropped by deduplication, since the start
 }
 
 // BindingInfo describes a binding for listings.
@@ -80,6 +82,9 @@ func (e *exchangeEntry) infoLocked() ExchangeInfo {
 	}
 	if e.delayed != nil {
 		info.Delayed = e.delayed.len()
+	}
+	if e.filter != nil {
+		info.Duplicates = e.filter.dropped.Load()
 	}
 	return info
 }
@@ -141,6 +146,9 @@ func (e *queueEntry) infoLocked() QueueInfo {
 		info.Operator, operator = e.operator.Name, e.operator.Definition
 	}
 	info.Effective = queue.MergeDefinitions(user, operator)
+	if e.filter != nil {
+		info.Duplicates = e.filter.dropped.Load()
+	}
 	return info
 }
 

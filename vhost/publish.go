@@ -34,6 +34,7 @@ type Publisher struct {
 
 	held   *batchSlot              // of messages with a delivery delay; made when needed
 	inside map[*delayer]*batchSlot // of delayed exchanges that are alternate ones
+	seen   []sighting              // by filters of exchanges, since the last Flush
 	detour detour                  // of the message that is being routed
 }
 
@@ -64,6 +65,7 @@ type batchSlot struct {
 	to      sink
 	entry   *queueEntry // nil for a delayed exchange
 	durable bool
+	filter  *filter // nil unless the queue drops duplicates
 
 	batch   []queue.Entry
 	receipt *message.Receipt // of the last entry
@@ -181,7 +183,7 @@ func (p *Publisher) add(rt *Route, m *message.Message, r *message.Receipt, seq u
 	p.use(rt)
 	rt.published++
 	e := queue.Entry{Msg: m, Receipt: r, Seq: seq}
-	if hasHeaders(m) && p.waits(rt, e) {
+	if hasHeaders(m) && p.stops(rt, e) {
 		return true
 	}
 	return p.route(rt, e)
@@ -194,9 +196,14 @@ func (p *Publisher) use(rt *Route) {
 	}
 }
 
-// waits puts a message that has a delay where it waits.
-func (p *Publisher) waits(rt *Route, e queue.Entry) bool {
-	if deliveryDelay(headerFields(e.Msg)) > 0 {
+// stops says that a message goes no further now, for what is in its headers: it
+// is a duplicate, or has a delay and was put where it waits.
+func (p *Publisher) stops(rt *Route, e queue.Entry) bool {
+	headers := headerFields(e.Msg)
+	if f := rt.entry.filter; f != nil && p.duplicate(f, &e, headers) {
+		return true
+	}
+	if deliveryDelay(headers) > 0 {
 		p.hold(e)
 		return true
 	}
@@ -380,7 +387,7 @@ func (p *Publisher) slotOf(q queue.Queue) *batchSlot {
 	s := &batchSlot{to: q}
 	p.v.mu.RLock()
 	if e := p.v.queues[q.Name()]; e != nil && e.q == q {
-		s.entry, s.durable = e, e.spec.Durable
+		s.entry, s.durable, s.filter = e, e.spec.Durable, e.filter
 	}
 	p.v.mu.RUnlock()
 	if p.slots == nil {
@@ -398,11 +405,16 @@ func (p *Publisher) Len() int { return p.added }
 func (p *Publisher) Flush() {
 	for i, s := range p.active {
 		p.active[i] = nil
-		s.hold()
-		s.to.Enqueue(s.batch)
+		if s.filter == nil || s.filter.sift(s) {
+			s.hold()
+			s.to.Enqueue(s.batch)
+		}
 		p.release(s)
 	}
 	p.active = p.active[:0]
+	if len(p.seen) > 0 {
+		p.settleSightings(true)
+	}
 	p.count(true)
 }
 
@@ -427,6 +439,7 @@ func (p *Publisher) Discard() {
 		p.release(s)
 	}
 	p.active = p.active[:0]
+	p.settleSightings(false)
 	p.count(false)
 }
 

@@ -179,9 +179,12 @@ func (v *VHost) newQueueSpec(by Actor, d QueueDeclare) (queue.Spec, error) {
 // createQueue makes a new queue. It returns errNameTaken if there is one of its
 // name by now.
 func (v *VHost) createQueue(by Actor, spec queue.Spec) (queue.Queue, error) {
-	c := v.change()
-	err := v.roomForQueueLocked(spec.Name)
+	f, err := queueFilter(spec)
 	if err != nil {
+		return nil, err
+	}
+	c := v.change()
+	if err := v.roomForQueueLocked(spec.Name); err != nil {
 		c.unlock()
 		return nil, err
 	}
@@ -190,7 +193,7 @@ func (v *VHost) createQueue(by Actor, spec queue.Spec) (queue.Queue, error) {
 		c.unlock()
 		return nil, fmt.Errorf("make %s: %w", v.queueName(spec.Name), err)
 	}
-	e := &queueEntry{q: q, spec: spec, id: newIncarnation(), user: by.User()}
+	e := &queueEntry{q: q, spec: spec, filter: f, id: newIncarnation(), user: by.User()}
 	if spec.Exclusive {
 		e.owner = by.Owner()
 	}
@@ -203,6 +206,16 @@ func (v *VHost) createQueue(by Actor, spec queue.Spec) (queue.Queue, error) {
 	c.queueCreated(e)
 	c.unlock()
 	return q, c.finish()
+}
+
+// queueFilter is the filter that a queue is declared with, or nil.
+func queueFilter(spec queue.Spec) (*filter, error) {
+	f, err := newFilter(spec.Arguments.Table, false)
+	if f != nil && spec.Arguments.Type == queue.Stream {
+		return nil, frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for queue '%s' in vhost '%s' of queue type rabbit_stream_queue",
+			filterArgument, spec.Name, spec.VHost)
+	}
+	return f, err
 }
 
 func (v *VHost) roomForQueueLocked(name string) error {

@@ -50,6 +50,7 @@ type storedExchange struct {
 	Arguments  []byte            `json:"arguments,omitempty"`
 	User       string            `json:"user,omitempty"`
 	Delayed    persistence.LogID `json:"delayed_log,omitempty"`
+	Filter     persistence.LogID `json:"filter_log,omitempty"`
 }
 
 type storedQueue struct {
@@ -119,7 +120,7 @@ func encodeVHost(v *VHost) []byte {
 
 func encodeExchange(v *VHost, e *exchangeEntry) []byte {
 	s := storedExchange{versioned{definitionVersion}, v.name, v.id, e.x.Name, e.id, e.x.Type,
-		e.x.AutoDelete, e.x.Internal, encodeArguments(e.x.Arguments), e.user, 0}
+		e.x.AutoDelete, e.x.Internal, encodeArguments(e.x.Arguments), e.user, 0, e.filter.logID()}
 	if e.delayed != nil {
 		s.Delayed = e.delayed.logID()
 	}
@@ -237,13 +238,16 @@ func (s *Set) recoverExchange(value []byte) error {
 	if err != nil {
 		return err
 	}
-	x, err := exchange.New(exchange.Spec{VHost: d.VHost, Name: d.Name, Type: d.Type, Durable: true,
+	x, f, err := newExchange(exchange.Spec{VHost: d.VHost, Name: d.Name, Type: d.Type, Durable: true,
 		AutoDelete: d.AutoDelete, Internal: d.Internal, Arguments: args})
 	if err != nil {
 		return err
 	}
-	e := &exchangeEntry{x: x, id: d.ID, user: d.User}
+	e := &exchangeEntry{x: x, filter: f, id: d.ID, user: d.User}
 	if err := v.makeDelayer(e, d.Delayed); err != nil {
+		return err
+	}
+	if err := v.openFilter(e, d.Filter); err != nil {
 		return err
 	}
 	v.mu.Lock()
@@ -270,6 +274,10 @@ func (s *Set) recoverQueue(value []byte) error {
 		return err
 	}
 	spec := queue.Spec{VHost: d.VHost, Name: d.Name, Durable: true, AutoDelete: d.AutoDelete, Arguments: args}
+	f, err := newFilter(table, false)
+	if err != nil {
+		return err
+	}
 	factory := s.config.Factories[args.Type]
 	if factory == nil {
 		return fmt.Errorf("queue type %q is not available", args.Type)
@@ -279,7 +287,7 @@ func (s *Set) recoverQueue(value []byte) error {
 		return err
 	}
 	v.mu.Lock()
-	v.installQueueLocked(&queueEntry{q: q, spec: spec, id: d.ID, user: d.User})
+	v.installQueueLocked(&queueEntry{q: q, spec: spec, filter: f, id: d.ID, user: d.User})
 	v.mu.Unlock()
 	return nil
 }

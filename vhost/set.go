@@ -267,8 +267,8 @@ func (v *VHost) clear(user string) error {
 		}
 	}
 	v.clearParametersLocked(c)
-	c.delayers = append(c.delayers, v.held)
 	c.unlock()
+	v.held.delete()
 	return errors.Join(append(errs, c.finish())...)
 }
 

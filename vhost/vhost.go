@@ -61,6 +61,7 @@ type exchangeEntry struct {
 	id      uint64             // immutable; the incarnation
 	user    string             // immutable; who declared it
 	delayed *delayer           // immutable; nil unless messages can wait here
+	filter  *filter            // immutable; nil unless duplicates are dropped
 	builtin bool               // immutable; predeclared: not stored
 
 	published atomic.Uint64 // messages published here
@@ -73,11 +74,12 @@ type exchangeEntry struct {
 
 // A queueEntry is a queue with what the topology knows of it.
 type queueEntry struct {
-	q     queue.Queue // immutable
-	spec  queue.Spec  // immutable
-	id    uint64      // immutable; the incarnation
-	owner any         // immutable; of an exclusive queue
-	user  string      // immutable; who declared it
+	q      queue.Queue // immutable
+	spec   queue.Spec  // immutable
+	id     uint64      // immutable; the incarnation
+	owner  any         // immutable; of an exclusive queue
+	filter *filter     // immutable; nil unless duplicates are dropped
+	user   string      // immutable; who declared it
 
 	gone   atomic.Bool // the queue was taken out of the topology
 	warned atomic.Bool // the log has a warning of a dead-letter cycle here
@@ -226,8 +228,8 @@ type change struct {
 	v        *VHost
 	pending  []pending
 	events   []event
-	delayers []*delayer // of deleted exchanges
-	rerouted bool       // messages may be routed otherwise
+	dropped  []*exchangeEntry // deleted exchanges
+	rerouted bool             // messages may be routed otherwise
 }
 
 // put decides on a definition.
@@ -249,8 +251,8 @@ func (c *change) after(kind persistence.Kind, key string) {
 // finish does what is left to do after the lock was released. When it returns
 // nil, the change is durable.
 func (c *change) finish() error {
-	for _, d := range c.delayers {
-		d.delete()
+	for _, e := range c.dropped {
+		e.drop()
 	}
 	var err error
 	if len(c.pending) > 0 {

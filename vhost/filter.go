@@ -1,0 +1,355 @@
+package vhost
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leveretmq/leveret/exchange"
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// Deduplication, as the community plugin for RabbitMQ and LavinMQ have it: a
+// message with an id, in the header x-deduplication-header, is dropped if the id
+// is one of the last that came by. An exchange of type x-message-deduplication,
+// which routes like a fanout exchange, does so before routing; with the argument
+// x-message-deduplication=true an exchange of any type does, or a classic or
+// quorum queue for what is routed to it. What is dropped counts as routed and is
+// confirmed. Messages without an id always pass.
+//
+// The ids of an exchange's dead letters count, too. Messages that reach an
+// exchange through a binding or as an alternate exchange are not looked at.
+const (
+	filterType     = "x-message-deduplication" // of an exchange
+	filterArgument = "x-message-deduplication" // of exchanges and queues
+	// filterSize is how many ids are remembered, mandatory for the type of
+	// exchange; else the default is defaultFilterSize (LavinMQ).
+	filterSize = "x-cache-size"
+	// filterTTL is how long an id is remembered, in milliseconds; without it
+	// until there are too many. A message header of this name wins.
+	filterTTL = "x-cache-ttl"
+	// filterPersistence is memory, the default, or disk: ids of a durable
+	// exchange then survive a restart. An id is stored with or after its
+	// message: a kill may lose the id of a message that is there, not the reverse.
+	filterPersistence = "x-cache-persistence"
+	// filterHeader names the header that has the id (LavinMQ); this is its
+	// default, too.
+	filterHeader = "x-deduplication-header"
+
+	defaultFilterSize = 128
+	// maxFilterSize is the largest cache, in ids; each takes about 100 bytes.
+	maxFilterSize = 1 << 24
+)
+
+// A filter remembers the ids of messages, a bounded number, the oldest goes.
+type filter struct {
+	size   int             // immutable
+	ttl    int64           // milliseconds; 0 is for ever; immutable
+	header string          // immutable
+	disk   bool            // the ids are to survive a restart; immutable
+	log    persistence.Log // immutable; nil unless disk
+
+	dropped atomic.Uint64 // messages
+
+	mu   sync.Mutex // guards the fields below; a leaf but for Log.mu
+	seen map[digestedID]uint64
+	list []seenID // oldest first; list[i] has the number first+i
+	// first is the number of list[0]. Numbers rise from 1; they are the ids of
+	// records.
+	first uint64
+}
+
+// A digestedID stands for an id of any length.
+type digestedID [16]byte
+
+// A seenID is an id that came by. It does not count any more if seen has another
+// number for it.
+type seenID struct {
+	id      digestedID
+	expires int64 // Unix milliseconds; 0 is never
+	stored  bool
+}
+
+// A sighting is a new id that a filter took note of.
+type sighting struct {
+	f      *filter
+	number uint64
+}
+
+// newFilter makes the filter that the arguments of an exchange or a queue ask
+// for. mandatory says that there must be a size, as for the type of exchange; else
+// f is nil unless they ask for one.
+func newFilter(args frames.Table, mandatory bool) (f *filter, err error) {
+	if on, _ := args.Lookup(filterArgument); on != true && !mandatory {
+		return nil, nil
+	}
+	f = &filter{header: filterHeader, first: 1, seen: make(map[digestedID]uint64)}
+	size, ok, valid := positiveArgument(args, filterSize)
+	if !ok && !mandatory {
+		size, valid = defaultFilterSize, true
+	}
+	if !valid {
+		return nil, frames.Errorf(frames.PreconditionFailed, "Missing or invalid argument, '%s' must be an integer greater than 0", filterSize)
+	}
+	if size > maxFilterSize {
+		return nil, frames.Errorf(frames.PreconditionFailed, "Invalid argument, '%s' must be at most %d", filterSize, maxFilterSize)
+	}
+	f.size = int(size)
+	if f.ttl, ok, valid = positiveArgument(args, filterTTL); ok && !valid {
+		return nil, frames.Errorf(frames.PreconditionFailed, "Invalid argument, '%s' must be an integer greater than 0", filterTTL)
+	}
+	switch v, ok := args.Lookup(filterPersistence); {
+	case v == "disk":
+		f.disk = true
+	case ok && v != "memory":
+		return nil, frames.Errorf(frames.PreconditionFailed, "Invalid argument, '%s' must be either 'disk' or 'memory'", filterPersistence)
+	}
+	if v, ok := args.Lookup(filterHeader); ok {
+		if f.header, ok = v.(string); !ok || f.header == "" {
+			return nil, frames.Errorf(frames.PreconditionFailed, "Invalid argument, '%s' must be the name of a header", filterHeader)
+		}
+	}
+	return f, nil
+}
+
+// positiveArgument is an argument that is an integer, or digits as the community
+// plugin allows; ok says that it is there, valid that it is greater than 0.
+func positiveArgument(args frames.Table, name string) (n int64, ok, valid bool) {
+	v, ok := args.Lookup(name)
+	if s, isText := v.(string); isText {
+		n, _ = strconv.ParseInt(s, 10, 64)
+	} else {
+		n, _ = frames.Integer(v)
+	}
+	return n, ok, n > 0
+}
+
+// newExchange is exchange.New for all types that a vhost knows.
+func newExchange(spec exchange.Spec) (x *exchange.Exchange, f *filter, err error) {
+	if f, err = newFilter(spec.Arguments, spec.Type == filterType); err != nil {
+		return nil, nil, err
+	}
+	name := spec.Type
+	if name == filterType {
+		spec.Type = "fanout"
+	}
+	if x, err = exchange.New(spec); err == nil {
+		x.Type = name
+	}
+	return x, f, err
+}
+
+// knownType says whether there is an exchange type of this name.
+func knownType(name string) bool { return name == filterType || exchange.KnownType(name) }
+
+// equivalentExchange is Exchange.Equivalent for all types that a vhost knows.
+func equivalentExchange(x *exchange.Exchange, spec exchange.Spec) error {
+	if spec.Type != filterType {
+		return x.Equivalent(spec)
+	}
+	if x.Type != filterType {
+		return frames.Errorf(frames.PreconditionFailed, "inequivalent arg 'type' for exchange '%s' in vhost '%s': received '%s' but current is '%s'",
+			spec.Name, spec.VHost, spec.Type, x.Type)
+	}
+	spec.Type = "fanout"
+	same := exchange.Exchange{Name: x.Name, Type: spec.Type, Durable: x.Durable, AutoDelete: x.AutoDelete, Internal: x.Internal, Arguments: x.Arguments}
+	return same.Equivalent(spec)
+}
+
+// open gives a filter that is kept on disk its log: a new one, or that with the
+// ids from before a restart.
+func (f *filter) open(store persistence.Store, id persistence.LogID) (err error) {
+	if id == 0 {
+		f.log, err = store.NewLog()
+		return err
+	}
+	if f.log, err = store.OpenLog(id); err != nil {
+		return err
+	}
+	now := time.Now().UnixMilli()
+	for from := uint64(0); ; {
+		recs, err := f.log.Load(0, from, nil, recoverBytes)
+		if err != nil {
+			return err
+		}
+		if len(recs) == 0 {
+			f.first = max(f.first, f.log.LastID()+1-uint64(len(f.list)))
+			return nil
+		}
+		for i := range recs {
+			f.restore(&recs[i], now)
+		}
+		from = recs[len(recs)-1].ID + 1
+	}
+}
+
+// restore takes an id of the log. Numbers between those of two records are of
+// ids that were forgotten.
+func (f *filter) restore(r *persistence.Record, now int64) {
+	s := seenID{expires: r.Expires, stored: true}
+	if copy(s.id[:], r.Key) != len(s.id) {
+		return
+	}
+	if len(f.list) == 0 {
+		f.first = r.ID
+	}
+	for f.first+uint64(len(f.list)) < r.ID {
+		f.list = append(f.list, seenID{})
+	}
+	f.list = append(f.list, s)
+	if s.expires == 0 || s.expires > now {
+		f.seen[s.id] = r.ID
+	}
+	f.trimLocked()
+}
+
+func (f *filter) logID() persistence.LogID {
+	if f == nil || f.log == nil {
+		return 0
+	}
+	return f.log.ID()
+}
+
+// see says whether a message with these headers is a duplicate. If not, and if
+// it has an id, it takes note of that.
+func (f *filter) see(headers []byte, now int64) (s sighting, duplicate bool) {
+	tag, value, ok := frames.FindField(headers, f.header)
+	if !ok {
+		return sighting{}, false
+	}
+	id := digestOf(tag, value)
+	expires := int64(0)
+	if ttl := f.ttlOf(headers); ttl > 0 {
+		expires = now + ttl
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if number, ok := f.seen[id]; ok {
+		if old := &f.list[number-f.first]; old.expires == 0 || old.expires > now {
+			f.dropped.Add(1)
+			return sighting{}, true
+		}
+	}
+	number := f.first + uint64(len(f.list))
+	f.list = append(f.list, seenID{id: id, expires: expires})
+	f.seen[id] = number
+	f.trimLocked()
+	return sighting{f, number}, false
+}
+
+func (f *filter) ttlOf(headers []byte) int64 {
+	if tag, value, ok := frames.FindField(headers, filterTTL); ok {
+		if n, ok := headerNumber(tag, value); ok && n > 0 {
+			return n
+		}
+	}
+	return f.ttl
+}
+
+// digestOf shortens an id. Integers of all types are the same if their value is.
+func digestOf(tag byte, value []byte) (id digestedID) {
+	var room [128]byte
+	b := append(room[:0], tag)
+	if v, err := frames.DecodeField(tag, value); err == nil && tag != 'S' {
+		if n, ok := frames.Integer(v); ok {
+			b[0] = 'l'
+			value = binary.BigEndian.AppendUint64(b[:1:1], uint64(n))[1:]
+		}
+	}
+	sum := sha256.Sum256(append(b, value...))
+	return digestedID(sum[:16])
+}
+
+// trimLocked forgets the oldest ids if there are too many.
+func (f *filter) trimLocked() {
+	for len(f.list) > f.size {
+		f.forgetLocked(f.first)
+		f.list = f.list[1:]
+		f.first++
+	}
+}
+
+// forgetLocked makes a number count no more.
+func (f *filter) forgetLocked(number uint64) {
+	old := &f.list[number-f.first]
+	if f.seen[old.id] == number {
+		delete(f.seen, old.id)
+	}
+	if old.stored {
+		f.log.Settle([]uint64{number})
+	}
+}
+
+// forget takes back a sighting whose message was not published after all.
+func (s sighting) forget() {
+	f := s.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.number >= f.first {
+		f.forgetLocked(s.number)
+	}
+}
+
+// store keeps a sighting whose message the queues have.
+func (s sighting) store() {
+	f := s.f
+	if f.log == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.number < f.first {
+		return
+	}
+	seen := &f.list[s.number-f.first]
+	seen.stored = true
+	f.log.Append([]persistence.Record{{ID: s.number, Expires: seen.expires, Key: string(seen.id[:])}}, nil)
+}
+
+// sift removes the duplicates from a queue's batch, and says whether there is
+// anything left.
+func (f *filter) sift(s *batchSlot) bool {
+	now := time.Now().UnixMilli()
+	rest := s.batch[:0]
+	for _, e := range s.batch {
+		if hasHeaders(e.Msg) {
+			if _, duplicate := f.see(headerFields(e.Msg), now); duplicate {
+				continue
+			}
+		}
+		rest = append(rest, e)
+	}
+	if len(rest) < len(s.batch) {
+		clear(s.batch[len(rest):])
+		s.batch, s.runs = rest, 2 // at most: see hold
+	}
+	return len(rest) > 0
+}
+
+// duplicate says whether the exchange drops a message.
+func (p *Publisher) duplicate(f *filter, e *queue.Entry, headers []byte) bool {
+	s, duplicate := f.see(headers, e.Msg.Time)
+	if s.f != nil {
+		p.seen = append(p.seen, s)
+	}
+	return duplicate
+}
+
+// settleSightings keeps what filters have noted since the last Flush, or takes
+// it back.
+func (p *Publisher) settleSightings(published bool) {
+	for _, s := range p.seen {
+		if published {
+			s.store()
+		} else {
+			s.forget()
+		}
+	}
+	clear(p.seen)
+	p.seen = p.seen[:0]
+}
