@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"golang.org/x/sys/unix"
@@ -89,6 +90,8 @@ func TestFullDisk(t *testing.T) {
 			wantNumber(t, d, taken)
 			taken++
 			taker.must(d.Ack(false))
+		case <-time.After(patience):
+			t.Fatalf("still blocked after %d messages were taken", taken)
 		}
 	}
 	sent = pub.sent
@@ -179,6 +182,8 @@ func (b *blockable) untilBlocked() {
 					b.Fatalf("got %+v, want blocked", blocked)
 				}
 				return
+			case <-time.After(patience):
+				b.Fatalf("neither confirmed nor blocked after %d messages", b.sent)
 			}
 		}
 	}

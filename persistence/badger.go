@@ -192,7 +192,13 @@ func (e *badgerEngine) reclaim(share float64) error {
 		case err != nil:
 			return fmt.Errorf("collect the value log: %w", err)
 		}
+		e.release() // collection has read a whole file
 	}
+}
+
+func (e *badgerEngine) release() {
+	e.files.advised.Store(0)
+	e.advise()
 }
 
 func (e *badgerEngine) close() error {

@@ -33,6 +33,8 @@ type engine interface {
 	// after rotated has said so.
 	advise()
 	rotated() bool
+	// release takes the pages of finished files out of the process's memory.
+	release()
 	// used is what the files take on disk, in bytes.
 	used() int64
 	close() error

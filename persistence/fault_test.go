@@ -367,7 +367,7 @@ func TestWaitBlocksWhileMuchIsUncommitted(t *testing.T) {
 func TestLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o nullEngine
-		s := newDisk(Options{Linger: 5e6, Log: zap.NewNop(), MaxUncommitted: 1 << 20}, &o)
+		s := newDisk(Options{Linger: 5e6}.withDefaults(), &o)
 		s.wg.Add(1)
 		go s.com.run()
 		synctest.Wait() // until it is idle

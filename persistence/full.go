@@ -20,15 +20,16 @@ var ErrDiskFull = errors.New("the disk is full")
 // is what one commit, the flush of the memtables and a compaction may take.
 func (o *Options) floor() int64 { return min(o.Profile.sizes().floor, o.DiskLimit/2) }
 
-// roomy reports whether there is space for a commit. It wakes the keeper if the
-// alarm is due.
+// roomy reports whether there is space for a commit. It raises the alarm if that is
+// due.
 func (s *Disk) roomy() bool {
 	free, err := s.opts.diskFree(s.opts.Dir)
 	if err != nil {
 		return true // the keeper tells of it
 	}
 	if free < s.opts.DiskLimit && !s.diskLow.Load() {
-		s.keep.lookSoon()
+		s.keep.measured(free)
+		s.keep.wake() // it looks each second from now on
 	}
 	return free >= s.opts.floor()
 }

@@ -18,6 +18,7 @@ type keeper struct {
 	dead    atomic.Int64 // bytes of dead chunks since the last pass
 	rotated atomic.Bool  // there are new files
 	merge   atomic.Bool
+	read    atomic.Int64 // bytes of records loaded since their pages were released
 }
 
 const (
@@ -25,6 +26,9 @@ const (
 	freeStep = 16 << 20
 	// lowInterval is how often free space is looked at while it is low.
 	lowInterval = time.Second
+	// readStep is how much is loaded before the pages that took are released, in
+	// bytes: they count as the process's memory, although the system may take them.
+	readStep = 32 << 20
 	// quiet is how long nothing is written before less than a pass's worth of
 	// dead chunks is looked at.
 	quiet = 30 * time.Second
@@ -56,6 +60,13 @@ func (k *keeper) committed(bytes int64) {
 	}
 }
 
+// loaded says that so many bytes of records were read from the files.
+func (k *keeper) loaded(bytes int64) {
+	if n := k.read.Add(bytes); n >= readStep && n-bytes < readStep {
+		k.wake()
+	}
+}
+
 // died says that a chunk of so many bytes is dead.
 func (k *keeper) died(bytes int64) {
 	if k.dead.Add(bytes) >= k.threshold() {
@@ -65,12 +76,6 @@ func (k *keeper) died(bytes int64) {
 
 // threshold is how many dead bytes start a pass.
 func (k *keeper) threshold() int64 { return max(k.s.opts.gcStep, k.s.live.Load()/4) }
-
-// lookSoon makes the keeper measure the free space.
-func (k *keeper) lookSoon() {
-	k.written.Add(freeStep)
-	k.wake()
-}
 
 func (k *keeper) wake() {
 	select {
@@ -112,7 +117,12 @@ func (k *keeper) interval() time.Duration {
 
 // work does what there is to do. waited is true if the interval passed first.
 func (k *keeper) work(waited bool) {
-	if k.rotated.Swap(false) {
+	switch {
+	case k.read.Load() >= readStep:
+		k.read.Store(0)
+		k.rotated.Store(false)
+		k.s.eng.release()
+	case k.rotated.Swap(false):
 		k.s.eng.advise()
 	}
 	if k.written.Load() >= freeStep || k.s.diskLow.Load() {
@@ -136,16 +146,19 @@ func (k *keeper) look() {
 		k.s.opts.Log.Warn("cannot measure the free disk space", zap.Error(err))
 		return
 	}
+	k.measured(free)
+}
+
+// measured takes in how much space is free. The committer calls it too: it must
+// not depend on a keeper that may be waiting for a commit.
+func (k *keeper) measured(free int64) {
 	k.s.diskFree.Store(free)
 	limit := k.s.opts.DiskLimit
-	low := k.s.diskLow.Load()
-	switch {
-	case !low && free < limit:
+	switch low := &k.s.diskLow; {
+	case free < limit && low.CompareAndSwap(false, true):
 		k.s.opts.Log.Warn("free disk space is low; publishers are stopped", zap.Int64("free", free), zap.Int64("limit", limit))
-		k.s.diskLow.Store(true)
-	case low && free >= limit+limit/10:
+	case free >= limit+limit/10 && low.CompareAndSwap(true, false):
 		k.s.opts.Log.Info("free disk space is back", zap.Int64("free", free))
-		k.s.diskLow.Store(false)
 	}
 	k.s.signal()
 }

@@ -129,6 +129,7 @@ func (ld *loader) decode(r ref, cur *cursor) error {
 	}
 	e := &d.entries[slot]
 	if cur.dec.off == 0 {
+		ld.l.s.keep.loaded(int64(e.size))
 		ld.l.s.readAhead(ld.l, ld.lane, e.first+uint64(e.span)+1)
 	}
 	return ld.l.s.data(r.c.id, d, func(data []byte) error {
