@@ -32,10 +32,11 @@ type Publisher struct {
 	targets []*batchSlot // scratch
 	keyBuf  []byte       // scratch
 
-	held   *batchSlot              // of messages with a delivery delay; made when needed
-	inside map[*delayer]*batchSlot // of delayed exchanges that are alternate ones
-	seen   []sighting              // by filters of exchanges, since the last Flush
-	detour detour                  // of the message that is being routed
+	held    *batchSlot              // of messages with a delivery delay; made when needed
+	inside  map[*delayer]*batchSlot // of delayed exchanges that are alternate ones
+	flights []*flight               // of messages with producers, since the last Flush
+	seen    []sighting              // by filters of exchanges, since the last Flush
+	detour  detour                  // of the message that is being routed
 }
 
 // A Route is where messages to one exchange with one key go. It may be used
@@ -183,10 +184,24 @@ func (p *Publisher) add(rt *Route, m *message.Message, r *message.Receipt, seq u
 	p.use(rt)
 	rt.published++
 	e := queue.Entry{Msg: m, Receipt: r, Seq: seq}
-	if hasHeaders(m) && p.stops(rt, e) {
-		return true
+	if hasHeaders(m) {
+		return p.addMarked(rt, e)
 	}
 	return p.route(rt, e)
+}
+
+// addMarked is add for a message with headers, which may ask for more.
+func (p *Publisher) addMarked(rt *Route, e queue.Entry) (routed bool) {
+	headers := headerFields(e.Msg)
+	id, number, claims := producerOf(headers)
+	if !claims {
+		return p.stops(rt, e, headers) || p.route(rt, e)
+	}
+	if p.claim(&e, id, number) || p.stops(rt, e, headers) || p.route(rt, e) {
+		return true
+	}
+	p.unclaim()
+	return false
 }
 
 // use notes that a route's counters are about to change.
@@ -198,8 +213,7 @@ func (p *Publisher) use(rt *Route) {
 
 // stops says that a message goes no further now, for what is in its headers: it
 // is a duplicate, or has a delay and was put where it waits.
-func (p *Publisher) stops(rt *Route, e queue.Entry) bool {
-	headers := headerFields(e.Msg)
+func (p *Publisher) stops(rt *Route, e queue.Entry, headers []byte) bool {
 	if f := rt.entry.filter; f != nil && p.duplicate(f, &e, headers) {
 		return true
 	}
@@ -403,19 +417,26 @@ func (p *Publisher) Len() int { return p.added }
 // Flush gives the batch to the queues, each its part at once. Every receipt is
 // held once for every queue.
 func (p *Publisher) Flush() {
+	if len(p.flights) > 0 {
+		p.flushProducers()
+	}
 	for i, s := range p.active {
 		p.active[i] = nil
-		if s.filter == nil || s.filter.sift(s) {
-			s.hold()
-			s.to.Enqueue(s.batch)
-		}
-		p.release(s)
+		p.flushSlot(s)
 	}
 	p.active = p.active[:0]
 	if len(p.seen) > 0 {
 		p.settleSightings(true)
 	}
 	p.count(true)
+}
+
+func (p *Publisher) flushSlot(s *batchSlot) {
+	if s.filter == nil || s.filter.sift(s) {
+		s.hold()
+		s.to.Enqueue(s.batch)
+	}
+	p.release(s)
 }
 
 // count adds what was published to the exchanges' counters, or forgets it.
@@ -440,6 +461,7 @@ func (p *Publisher) Discard() {
 	}
 	p.active = p.active[:0]
 	p.settleSightings(false)
+	p.discardProducers()
 	p.count(false)
 }
 

@@ -188,12 +188,13 @@ func (v *VHost) createQueue(by Actor, spec queue.Spec) (queue.Queue, error) {
 		c.unlock()
 		return nil, err
 	}
-	q, err := v.set.config.Factories[spec.Arguments.Type](v.queueEnv(0), spec)
+	env, store := v.queueEnv(0)
+	q, err := v.set.config.Factories[spec.Arguments.Type](env, spec)
 	if err != nil {
 		c.unlock()
 		return nil, fmt.Errorf("make %s: %w", v.queueName(spec.Name), err)
 	}
-	e := &queueEntry{q: q, spec: spec, filter: f, id: newIncarnation(), user: by.User()}
+	e := &queueEntry{q: q, spec: spec, log: store.first(), filter: f, id: newIncarnation(), user: by.User()}
 	if spec.Exclusive {
 		e.owner = by.Owner()
 	}
@@ -239,12 +240,14 @@ func (v *VHost) installQueueLocked(e *queueEntry) {
 	v.owned[e.owner][e] = struct{}{}
 }
 
-// queueEnv is what a queue of this vhost needs of its surroundings.
-func (v *VHost) queueEnv(log persistence.LogID) queue.Env {
+// queueEnv is what a queue of this vhost needs of its surroundings. The store in
+// it tells which log the queue took.
+func (v *VHost) queueEnv(log persistence.LogID) (queue.Env, *watchedStore) {
+	store := &watchedStore{Store: v.set.config.Store}
 	return queue.Env{
-		Log: v.log, Store: v.set.config.Store, Spill: v.set.config.Spill, LogID: log, Memory: v.set.config.Memory,
+		Log: v.log, Store: store, Spill: v.set.config.Spill, LogID: log, Memory: v.set.config.Memory,
 		DeadLetter: v.deadLetter, Ended: v.queueEnded,
-	}
+	}, store
 }
 
 // DeleteQueue deletes a queue with its messages and bindings, if the condition

@@ -35,7 +35,8 @@ type storedVHost struct {
 	DefaultQueueType string   `json:"default_queue_type,omitempty"`
 	// Held is the log of messages with a delivery delay. A vhost made by a
 	// broker without them has none; it gets one.
-	Held persistence.LogID `json:"held_log,omitempty"`
+	Held      persistence.LogID `json:"held_log,omitempty"`
+	Producers persistence.LogID `json:"producers_log,omitempty"` // of idempotent publishing; likewise
 }
 
 type storedExchange struct {
@@ -115,7 +116,7 @@ func decodeArguments(b []byte) (frames.Table, error) {
 
 func encodeVHost(v *VHost) []byte {
 	return encode(&storedVHost{versioned{definitionVersion}, v.name, v.id, v.options.Description, v.options.Tags,
-		v.options.DefaultQueueType, v.held.logID()})
+		v.options.DefaultQueueType, v.held.logID(), v.producers.log.ID()})
 }
 
 func encodeExchange(v *VHost, e *exchangeEntry) []byte {
@@ -172,6 +173,9 @@ func (s *Set) recover() error {
 			}
 		}
 	}
+	if err := s.recoverProducers(); err != nil {
+		return fmt.Errorf("producers: %w", err)
+	}
 	for _, v := range s.old {
 		changed = append(changed, s.definitions.set(persistence.VHosts, definitionKey(v.name), encodeVHost(v)))
 	}
@@ -203,14 +207,14 @@ func (s *Set) recoverVHost(value []byte) error {
 	}
 	v, err := s.newVHost(d.Name, d.ID)
 	if err == nil {
-		err = v.openHeld(d.Held)
+		err = v.openLogs(d.Held, d.Producers)
 	}
 	if err != nil {
 		return err
 	}
 	v.options = Options{Description: d.Description, Tags: d.Tags, DefaultQueueType: d.DefaultQueueType}
 	s.vhosts[d.Name] = v
-	if d.Held == 0 {
+	if d.Held == 0 || d.Producers == 0 {
 		s.old = append(s.old, v)
 	}
 	return nil
@@ -282,12 +286,13 @@ func (s *Set) recoverQueue(value []byte) error {
 	if factory == nil {
 		return fmt.Errorf("queue type %q is not available", args.Type)
 	}
-	q, err := factory(v.queueEnv(d.Log), spec)
+	env, store := v.queueEnv(d.Log)
+	q, err := factory(env, spec)
 	if err != nil {
 		return err
 	}
 	v.mu.Lock()
-	v.installQueueLocked(&queueEntry{q: q, spec: spec, filter: f, id: d.ID, user: d.User})
+	v.installQueueLocked(&queueEntry{q: q, spec: spec, log: store.first(), filter: f, id: d.ID, user: d.User})
 	v.mu.Unlock()
 	return nil
 }

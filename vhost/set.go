@@ -169,7 +169,7 @@ func (s *Set) CreateBy(by Actor, name string, o Options) error {
 	if isNew {
 		var err error
 		if v, err = s.newVHost(name, newIncarnation()); err == nil {
-			err = v.openHeld(0)
+			err = v.openLogs(0, 0)
 		}
 		if err != nil {
 			s.mu.Unlock()
@@ -223,6 +223,15 @@ func (s *Set) newVHost(name string, id uint64) (*VHost, error) {
 	return v, nil
 }
 
+// openLogs makes what a vhost keeps besides its queues, or takes it over from
+// these logs.
+func (v *VHost) openLogs(held, producers persistence.LogID) error {
+	if err := v.openHeld(held); err != nil {
+		return err
+	}
+	return v.openProducers(producers)
+}
+
 // Delete is DeleteBy of the broker itself.
 func (s *Set) Delete(name string) error { return s.DeleteBy(System, name) }
 
@@ -269,6 +278,7 @@ func (v *VHost) clear(user string) error {
 	v.clearParametersLocked(c)
 	c.unlock()
 	v.held.delete()
+	v.producers.log.Drop()
 	return errors.Join(append(errs, c.finish())...)
 }
 

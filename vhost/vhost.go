@@ -19,11 +19,12 @@ import (
 // A VHost is one namespace of exchanges and queues. Its methods are safe for
 // concurrent use.
 type VHost struct {
-	name string      // immutable
-	id   uint64      // immutable; the incarnation: a vhost made again has another
-	set  *Set        // immutable
-	held *delayer    // immutable; messages with a delivery delay
-	log  *zap.Logger // immutable
+	name      string      // immutable
+	id        uint64      // immutable; the incarnation: a vhost made again has another
+	set       *Set        // immutable
+	held      *delayer    // immutable; messages with a delivery delay
+	producers *producers  // immutable; of idempotent publishing
+	log       *zap.Logger // immutable
 
 	// generation changes whenever messages may be routed otherwise than
 	// before; it changes after the topology did. Atomic.
@@ -74,12 +75,13 @@ type exchangeEntry struct {
 
 // A queueEntry is a queue with what the topology knows of it.
 type queueEntry struct {
-	q      queue.Queue // immutable
-	spec   queue.Spec  // immutable
-	id     uint64      // immutable; the incarnation
-	owner  any         // immutable; of an exclusive queue
-	filter *filter     // immutable; nil unless duplicates are dropped
-	user   string      // immutable; who declared it
+	log    persistence.Log // immutable; of its messages; nil if it is not durable
+	q      queue.Queue     // immutable
+	spec   queue.Spec      // immutable
+	id     uint64          // immutable; the incarnation
+	owner  any             // immutable; of an exclusive queue
+	filter *filter         // immutable; nil unless duplicates are dropped
+	user   string          // immutable; who declared it
 
 	gone   atomic.Bool // the queue was taken out of the topology
 	warned atomic.Bool // the log has a warning of a dead-letter cycle here

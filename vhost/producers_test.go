@@ -1,0 +1,331 @@
+package vhost
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// newSequenced returns a persistent message with a producer's number.
+func newSequenced(key, producer string, number int64) *message.Message {
+	m := newHeld("", key, fmt.Sprint(producer, number), true, "x-producer-id", producer, "x-producer-sequence", number)
+	return m
+}
+
+// outcome remembers what it was told of a receipt.
+type outcome struct {
+	settled int
+	refused []uint64
+	failed  bool
+}
+
+func (o *outcome) Settled(r *message.Receipt) {
+	o.settled++
+	o.refused, o.failed = r.Outcome()
+}
+
+// publishNumber publishes one message with a number, and returns what becomes of it.
+func publishNumber(t *testing.T, v *VHost, key, producer string, number int64) *outcome {
+	t.Helper()
+	var o outcome
+	p := v.NewPublisher()
+	r := message.NewReceipt(&o, 7, 7)
+	r.Hold(1)
+	p.Add(route(t, p, "", key), newSequenced(key, producer, number), r, 7)
+	p.Flush()
+	r.Release()
+	return &o
+}
+
+func TestRetriesAreNotStoredTwice(t *testing.T) {
+	v := newVHost(t)
+	q := declareQueue(t, v, QueueDeclare{Name: "q", Durable: true})
+	for _, number := range []int64{0, 1, 1, 3, 2, 0, 4} { // 2 is a number that was passed over
+		if o := publishNumber(t, v, "q", "p", number); o.settled != 1 || o.refused != nil || o.failed {
+			t.Errorf("number %d: %+v, want it confirmed", number, *o)
+		}
+	}
+	publishNumber(t, v, "q", "other", 1)
+	wantBodies(t, q, "p0", "p1", "p3", "p4", "other1")
+}
+
+func TestProducerHeaders(t *testing.T) {
+	for _, tt := range []struct {
+		headers []any
+		number  int64
+		ok      bool
+	}{
+		{[]any{"x-producer-id", "p", "x-producer-sequence", int32(5)}, 5, true},
+		{[]any{"x-producer-sequence", "18", "a", true, "x-producer-id", "p"}, 18, true},
+		{[]any{"x-producer-id", "p", "x-producer-sequence", int32(-1)}, 0, false},
+		{[]any{"x-producer-id", "p", "x-producer-sequence", "x"}, 0, false},
+		{[]any{"x-producer-id", "p"}, 0, false},
+		{[]any{"x-producer-sequence", int32(5)}, 0, false},
+		{[]any{"x-producer-id", "", "x-producer-sequence", int32(5)}, 0, false},
+		{[]any{"x-producer-id", int32(1), "x-producer-sequence", int32(5)}, 0, false},
+	} {
+		_, number, ok := producerOf(headerFields(newHeld("", "", "", false, tt.headers...)))
+		if ok != tt.ok || ok && number != tt.number {
+			t.Errorf("%v: number %d, %v; want %d, %v", tt.headers, number, ok, tt.number, tt.ok)
+		}
+	}
+}
+
+func TestRetryWaitsForTheFirstCopy(t *testing.T) {
+	for _, fail := range []bool{false, true} {
+		store := newFakeStore()
+		v, _ := open(t, store).Get("/")
+		q := declareQueue(t, v, QueueDeclare{Name: "q", Durable: true})
+		p := v.NewPublisher()
+		var first, second outcome
+		a, b := message.NewReceipt(&first, 1, 1), message.NewReceipt(&second, 9, 9)
+		a.Hold(1)
+		b.Hold(1)
+		p.Add(route(t, p, "", "q"), newSequenced("q", "p", 1), a, 1)
+		other := v.NewPublisher()
+		other.Add(route(t, other, "", "q"), newSequenced("q", "p", 1), b, 9)
+		other.Flush()
+		b.Release()
+		if second.settled != 0 {
+			t.Fatal("the retry was confirmed before the first copy was in the queue")
+		}
+		if fail {
+			p.flights[0].r.Fail()
+		}
+		p.Flush()
+		a.Release()
+		if first.settled != 1 || second.settled != 1 || first.failed != fail || second.failed != fail {
+			t.Errorf("fail %v: first copy %+v, retry %+v", fail, first, second)
+		}
+		wantBodies(t, q, "p1")
+		publishNumber(t, v, "q", "p", 1)
+		if fail {
+			wantBodies(t, q, "p1", "p1") // this queue has kept it although the store failed
+		} else {
+			wantBodies(t, q, "p1")
+		}
+	}
+}
+
+// refusingQueue refuses everything while it is full.
+type refusingQueue struct {
+	fakeQueue
+	full bool
+}
+
+func (q *refusingQueue) Enqueue(batch []queue.Entry) {
+	for _, e := range batch {
+		if q.full && e.Receipt != nil {
+			e.Receipt.Refuse(e.Seq)
+		}
+	}
+	if q.full {
+		batch = slices.Clone(batch)
+		for i := range batch {
+			batch[i].Msg = &message.Message{Body: []byte("refused")}
+		}
+	}
+	q.fakeQueue.Enqueue(batch)
+}
+
+func TestWhatWasNotStoredMayBePublishedAgain(t *testing.T) {
+	store := newFakeStore()
+	var q *refusingQueue
+	cfg := Config{Store: store, Factories: map[string]queue.Factory{queue.Classic: func(env queue.Env, spec queue.Spec) (queue.Queue, error) {
+		made, err := fakeFactory(env, spec)
+		q = &refusingQueue{fakeQueue: fakeQueue{name: spec.Name, env: env, spec: spec, logID: made.(*fakeQueue).logID}}
+		return q, err
+	}}}
+	s, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ := s.Get("/")
+	publishNumber(t, v, "q", "p", 1) // unroutable
+	if _, err := v.DeclareQueue(System, QueueDeclare{Name: "q", Durable: true}); err != nil {
+		t.Fatal(err)
+	}
+	publishNumber(t, v, "q", "p", 2)
+	q.full = true
+	if o := publishNumber(t, v, "q", "p", 3); !slices.Equal(o.refused, []uint64{7}) {
+		t.Errorf("refused are %v, want the publisher's number 7", o.refused)
+	}
+	q.full = false
+	publishNumber(t, v, "q", "p", 4)
+	p := v.NewPublisher()
+	p.Add(route(t, p, "", "q"), newSequenced("q", "p", 5), nil, 0)
+	p.Discard()
+	publishNumber(t, v, "q", "p", 6)
+	for _, number := range []int64{1, 3, 5, 6} {
+		publishNumber(t, v, "q", "p", number)
+	}
+	wantBodies(t, &q.fakeQueue, "p2", "refused", "p4", "p6", "p1", "p3", "p5")
+}
+
+func TestConfirmWaitsForTheRecordOfTheProducer(t *testing.T) {
+	store := newFakeStore()
+	v, _ := open(t, store).Get("/")
+	declareQueue(t, v, QueueDeclare{Name: "q", Durable: true})
+	log := store.logs[v.producers.log.ID()]
+	growing := &growingLog{fakeLog: store.logs[v.queueEntry("q").log.ID()]}
+	v.queueEntry("q").log = growing
+	log.manual = true
+	o := publishNumber(t, v, "q", "p", 1)
+	if o.settled != 0 || log.len() != 1 {
+		t.Fatalf("settled %d times with %d records, before the record was durable", o.settled, log.len())
+	}
+	log.commit()
+	if o.settled != 1 {
+		t.Error("not confirmed when the record was durable")
+	}
+	log.commit()
+	if got := log.len(); got != 1 {
+		t.Errorf("%d records, want the complete one only", got)
+	}
+}
+
+// growingLog has one record more each time it is asked.
+type growingLog struct {
+	*fakeLog
+	n uint64
+}
+
+func (l *growingLog) LastID() uint64 {
+	l.n++
+	return l.n
+}
+
+func TestNumbersSurviveARestart(t *testing.T) {
+	dir := t.TempDir()
+	store := openDisk(t, dir)
+	s := openClassic(t, store)
+	v, _ := s.Get("/")
+	declareClassic(t, v, "q", true, nil)
+	send := func(number int64, more ...any) {
+		headers := args(append([]any{"x-producer-id", "p", "x-producer-sequence", number}, more...)...)
+		publishConfirmed(t, v, "", "q", fmt.Sprint(number), headers)
+	}
+	for number := range int64(20) {
+		send(number)
+	}
+	if got := len(drain(t, v, "q")); got != 20 {
+		t.Fatalf("%d messages, want 20", got)
+	}
+	send(20)
+	send(21, "x-delivery-delay", int64(1e9))
+	restart := func() {
+		t.Helper()
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		store = openDisk(t, dir)
+		s = openClassic(t, store)
+		v, _ = s.Get("/")
+	}
+	restart()
+	for _, number := range []int64{0, 19, 20, 21, 22} {
+		send(number)
+	}
+	restart()
+	send(22)
+	if got, want := bodiesOf(drain(t, v, "q")), []string{"20", "22"}; !slices.Equal(got, want) {
+		t.Errorf("queue has %q, want %q", got, want)
+	}
+	if got := v.Held(); got != 1 {
+		t.Errorf("%d messages are held, want 1", got)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRecordOfAProducerAfterAKill(t *testing.T) {
+	held := func(n int64) persistence.Record {
+		return persistence.Record{ID: uint64(n), Header: newSequenced("q", "p", n).Header}
+	}
+	for _, tt := range []struct {
+		name string
+		log  []persistence.Record // of the queue, as found
+		free []int64
+	}{
+		{"nothing got there", nil, []int64{2, 3, 4}},
+		{"one got there", []persistence.Record{held(1), held(2)}, []int64{3, 4}},
+		{"the last one got there, others were consumed", []persistence.Record{held(4)}, nil},
+	} {
+		l := &fakeLog{id: 9, records: tt.log, lanes: true}
+		producers := &producers{byID: make(map[string]*producer)}
+		stored := storedProducer{Last: 4, Free: []int64{0}, Pending: []storedPending{{Numbers: []int64{2, 3, 4}, Places: []place{{9, 1, 4}, {8, 1, 5}}}}}
+		rec := persistence.Record{ID: 1, Key: "p", Body: encode(&stored)}
+		if err := producers.restore(&rec, map[persistence.LogID]persistence.Log{9: l}); err != nil {
+			t.Fatal(err)
+		}
+		pr := producers.byID["p"]
+		var free []int64
+		for n := range pr.holes {
+			if n != 0 {
+				free = append(free, n)
+			}
+		}
+		slices.Sort(free)
+		if !slices.Equal(free, tt.free) || len(pr.holes) != len(free)+1 || pr.last != 4 {
+			t.Errorf("%s: free are %v, last %d; want %v and 4", tt.name, pr.holes, pr.last, tt.free)
+		}
+	}
+}
+
+func TestProducersAreBounded(t *testing.T) {
+	v := newVHost(t)
+	p := v.NewPublisher()
+	id := func(i int) []byte { return fmt.Append(nil, i) }
+	for i := range maxProducers + 10 {
+		e := queue.Entry{Msg: newMessage("", "q")}
+		if p.claim(&e, id(i), 1) {
+			t.Fatalf("message of producer %d is a retry", i)
+		}
+		p.Flush()
+	}
+	if got, want := len(v.producers.byID), maxProducers-maxProducers/16+10; got != want {
+		t.Errorf("%d producers, want %d", got, want)
+	}
+	if v.producers.byID["0"] != nil || v.producers.byID[string(id(maxProducers/16))] == nil {
+		t.Error("not those unused for longest were forgotten")
+	}
+	pr := newProducer("p")
+	for n := range int64(maxHoles + 5) {
+		pr.freeLocked(n)
+	}
+	if _, ok := pr.holes[4]; len(pr.holes) != maxHoles || ok {
+		t.Errorf("%d numbers are free, 4 is %v", len(pr.holes), ok)
+	}
+}
+
+func BenchmarkPublishSequenced(b *testing.B) {
+	v := newBenchVHost(b, 1)
+	p := v.NewPublisher()
+	rt := route(b, p, "", "a")
+	m := newSequenced("a", "p", 0)
+	h := frames.Properties{}
+	b.ReportAllocs()
+	n := int64(0)
+	for b.Loop() {
+		b.StopTimer()
+		m.Header = header(h, args("x-producer-id", "p", "x-producer-sequence", n))
+		n++
+		b.StartTimer()
+		p.Add(rt, m, nil, 0)
+		if n%64 == 0 {
+			p.Flush()
+		}
+	}
+}
