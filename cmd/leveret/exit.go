@@ -30,6 +30,9 @@ func exitf(code int, format string, args ...any) *exitError {
 	return &exitError{code, fmt.Sprintf(format, args...)}
 }
 
+// loginHint says how to log in; the options have another name in rabbitmqadmin.
+const loginHint = "set LEVERET_USER and LEVERET_PASSWORD, or see the options in --help"
+
 // explained turns the error of a command into what the user is told. Errors
 // that already say it stay as they are.
 func explained(err error) error {
@@ -45,9 +48,9 @@ func explained(err error) error {
 	}
 	switch {
 	case e.status == http.StatusUnauthorized && e.kind == "not_authorised":
-		return exitf(exitNoAccess, "%s; name a user who may with --user and --password (LEVERET_USER, LEVERET_PASSWORD)", e.reason)
+		return exitf(exitNoAccess, "%s; log in as a user who may: %s", e.reason, loginHint)
 	case e.status == http.StatusUnauthorized:
-		return exitf(exitNoAccess, "the broker refuses the login; name a user with --user and --password (LEVERET_USER, LEVERET_PASSWORD)")
+		return exitf(exitNoAccess, "the broker refuses the login; log in as another user: %s", loginHint)
 	case e.status == http.StatusServiceUnavailable:
 		return exitf(exitUnavailable, "%s", e.reason)
 	case e.status >= http.StatusInternalServerError || e.status == http.StatusTooManyRequests:

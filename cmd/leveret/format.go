@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -105,8 +106,16 @@ func tabCell(s string) string {
 	if strings.IndexFunc(s, isControl) < 0 {
 		return s
 	}
-	q := fmt.Sprintf("%q", s)
-	return q[1 : len(q)-1]
+	var b strings.Builder
+	for _, r := range s {
+		if isControl(r) {
+			q := strconv.QuoteRune(r)
+			b.WriteString(q[1 : len(q)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }

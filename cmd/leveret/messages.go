@@ -8,8 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -262,14 +265,17 @@ const (
 	consumePoll = 200 * time.Millisecond
 )
 
+// consume ends at a signal with what it has taken printed.
 func consume(ctx context.Context, s *session, args []string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	limit, _ := strconv.Atoi(s.flag("count")) // pflag has checked it
-	for done := 0; limit == 0 || done < limit; {
+	for done := 0; ctx.Err() == nil && (limit == 0 || done < limit); {
 		batch := consumeBatch
 		if limit > 0 {
 			batch = min(batch, limit-done)
 		}
-		list, err := s.take(ctx, args[0], batch, "ack_requeue_false")
+		list, err := s.take(context.WithoutCancel(ctx), args[0], batch, "ack_requeue_false")
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,13 +21,29 @@ func rootCommand() *cobra.Command {
 		Short: "A message broker that RabbitMQ clients use unchanged",
 		Long: "Leveret is an AMQP 0-9-1 broker that RabbitMQ clients use unchanged.\n`leveret` alone is `leveret serve`." +
 			"\nAll other commands ask a running broker through its HTTP API.",
-		Args: cobra.NoArgs,
+		Args: noCommand,
 		RunE: serve.RunE,
 	}
 	addSettings(root.Flags())
 	root.AddCommand(serve, versionCommand(), adminCommand("admin"), pluginsCommand())
 	addClient(root, &options{}, false)
 	return quiet(root)
+}
+
+// noCommand refuses the arguments of the root, which are commands that do not
+// exist, and names those that look like them.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		text += "; did you mean " + strings.Join(similar, " or ") + "?"
+	}
+	return exitf(exitUsage, "%s", text)
 }
 
 func serveCommand() *cobra.Command {

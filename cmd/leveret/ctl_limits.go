@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func limitCommands() []command {
+	return []command{
+		{use: "list_vhost_limits", short: "List the limits of a virtual host", args: cobra.NoArgs, run: listVHostLimits,
+			flags: func(f *pflag.FlagSet) { f.Bool("global", false, "of all virtual hosts") }},
+		{use: "set_vhost_limits LIMITS", short: `Set limits of a virtual host, as in '{"max-connections": 100, "max-queues": 50}'`, args: cobra.ExactArgs(1), run: setVHostLimits},
+		{use: "clear_vhost_limits", short: "Remove all limits of a virtual host", args: cobra.NoArgs, run: clearVHostLimits},
+		{use: "list_user_limits [USER]", short: "List the limits of a user or of all users", args: cobra.MaximumNArgs(1), run: listUserLimits,
+			flags: func(f *pflag.FlagSet) {
+				f.String("user", "", "the user; the login is LEVERET_USER then")
+				f.Bool("global", false, "of all users")
+			}},
+		{use: "set_user_limits USER LIMITS", short: `Set limits of a user, as in '{"max-connections": 10, "max-channels": 100}'`, args: cobra.ExactArgs(2), run: setUserLimits},
+		{use: "clear_user_limits USER LIMIT", short: "Remove a limit of a user, or all", args: cobra.ExactArgs(2), run: clearUserLimits},
+	}
+}
+
+func listVHostLimits(ctx context.Context, s *session, _ []string) error {
+	path := apiPath("vhost-limits", s.opts.vhost)
+	if s.on("global") {
+		path = apiPath("vhost-limits")
+		s.say("Listing limits for all vhosts ...")
+	} else {
+		s.say("Listing limits for vhost %q ...", s.opts.vhost)
+	}
+	return s.limits(ctx, path, "vhost", missingVHost(s.opts.vhost))
+}
+
+// limits prints limits as JSON in all formats (RabbitMQ 4.0).
+func (s *session) limits(ctx context.Context, path, of string, missing *exitError) error {
+	var list []object
+	err := s.api.get(ctx, path, &list)
+	if isStatus(err, http.StatusNotFound) {
+		return missing
+	}
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		if s.opts.formatter != "json" {
+			o["value"] = quoted(string(o["value"]))
+		}
+	}
+	return s.print(tableOf([]column{{of, of}, {"limits", "value"}}, list))
+}
+
+// limitsOf reads an argument with limits.
+func limitsOf(text string) (map[string]json.RawMessage, error) {
+	var limits map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &limits); err != nil {
+		return nil, exitf(exitData, `the limits are no JSON object: %s; they look like '{"max-connections": 100}'`, text)
+	}
+	return limits, nil
+}
+
+// setLimits sets each limit below a path.
+func (s *session) setLimits(ctx context.Context, path, text string, missing *exitError) error {
+	limits, err := limitsOf(text)
+	if err != nil {
+		return err
+	}
+	for name, value := range limits {
+		err := s.api.put(ctx, path+apiPath(name), map[string]any{"value": value})
+		if isStatus(err, http.StatusNotFound) {
+			return missing
+		}
+		if err != nil {
+			return orInvalid(err)
+		}
+	}
+	return nil
+}
+
+func setVHostLimits(ctx context.Context, s *session, args []string) error {
+	s.say("Setting vhost limits to %q for vhost %q ...", args[0], s.opts.vhost)
+	return s.setLimits(ctx, apiPath("vhost-limits", s.opts.vhost), args[0], missingVHost(s.opts.vhost))
+}
+
+func clearVHostLimits(ctx context.Context, s *session, _ []string) error {
+	s.say("Clearing vhost %q limits ...", s.opts.vhost)
+	return s.clearLimits(ctx, apiPath("vhost-limits", s.opts.vhost), missingVHost(s.opts.vhost))
+}
+
+// clearLimits removes all limits that there are below a path.
+func (s *session) clearLimits(ctx context.Context, path string, missing *exitError) error {
+	var list []struct{ Value map[string]json.RawMessage }
+	err := s.api.get(ctx, path, &list)
+	if isStatus(err, http.StatusNotFound) {
+		return missing
+	}
+	if err != nil {
+		return err
+	}
+	for _, one := range list {
+		for name := range one.Value {
+			if err := s.api.delete(ctx, path+apiPath(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func listUserLimits(ctx context.Context, s *session, args []string) error {
+	name := s.flag("user")
+	if len(args) > 0 {
+		name = args[0]
+	}
+	if name == "" {
+		s.say("Listing limits for all users ...")
+		return s.limits(ctx, apiPath("user-limits"), "user", nil)
+	}
+	s.say("Listing limits for user %q ...", name)
+	return s.limits(ctx, apiPath("user-limits", name), "user", missingUser(name))
+}
+
+func setUserLimits(ctx context.Context, s *session, args []string) error {
+	if _, err := s.user(ctx, args[0]); err != nil {
+		return err
+	}
+	s.say("Setting user limits to %q for user %q ...", args[1], args[0])
+	return s.setLimits(ctx, apiPath("user-limits", args[0]), args[1], missingUser(args[0]))
+}
+
+func clearUserLimits(ctx context.Context, s *session, args []string) error {
+	s.say("Clearing limit %q for user %q ...", args[1], args[0])
+	path := apiPath("user-limits", args[0])
+	if args[1] == "all" {
+		return s.clearLimits(ctx, path, missingUser(args[0]))
+	}
+	return noSuchUser(s.api.delete(ctx, path+apiPath(args[1])), args[0])
+}
