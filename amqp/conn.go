@@ -105,6 +105,10 @@ func newConn(s *Server, sock net.Conn) *conn {
 	return c
 }
 
+// ConnectionName is the name by which listings and events know the owner of an
+// exclusive queue.
+func (c *conn) ConnectionName() string { return c.name }
+
 func (c *conn) vhostName() string {
 	if i := c.info.Load(); i != nil {
 		return i.VHost
