@@ -287,7 +287,7 @@ func secret(setting string) bool {
 	return false
 }
 
-// patterns lists every key there is.
+// patterns lists every key there is, those that act first.
 func patterns() []string {
 	var list []string
 	for _, k := range keys() {
@@ -315,11 +315,21 @@ func unknown(e entry) error {
 	return fmt.Errorf("%s: there is no setting %s: correct or remove the line", e.where(), e.key)
 }
 
-// nearest is the key that differs least, if it is not too different.
+// nearest is the key that differs least, if it is not too different; one that
+// acts if there is any.
 func nearest(wrong string) (string, bool) {
+	all := patterns()
+	acting := len(keys())
+	if near, ok := nearestOf(wrong, all[:acting]); ok {
+		return near, true
+	}
+	return nearestOf(wrong, all[acting:])
+}
+
+func nearestOf(wrong string, patterns []string) (string, bool) {
 	last := wrong[strings.LastIndex(wrong, ".")+1:]
 	best, least := "", len(wrong)/3+1
-	for _, p := range patterns() {
+	for _, p := range patterns {
 		candidate := strings.ReplaceAll(p, "*", last)
 		if d := distance(wrong, candidate); d < least {
 			best, least = candidate, d
