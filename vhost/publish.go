@@ -37,6 +37,8 @@ type Publisher struct {
 	flights []*flight               // of messages with producers, since the last Flush
 	seen    []sighting              // by filters of exchanges, since the last Flush
 	detour  detour                  // of the message that is being routed
+
+	unroutable uint64 // messages since the last Flush that reached no queue
 }
 
 // A Route is where messages to one exchange with one key go. It may be used
@@ -185,14 +187,23 @@ func (p *Publisher) add(rt *Route, m *message.Message, r *message.Receipt, seq u
 	rt.published++
 	e := queue.Entry{Msg: m, Receipt: r, Seq: seq}
 	if hasHeaders(m) {
-		return p.addMarked(rt, e)
+		routed = p.addMarked(rt, e)
+	} else {
+		routed = p.route(rt, e)
 	}
-	return p.route(rt, e)
+	if !routed {
+		p.unroutable++
+	}
+	return routed
 }
 
 // addMarked is add for a message with headers, which may ask for more.
 func (p *Publisher) addMarked(rt *Route, e queue.Entry) (routed bool) {
 	headers := headerFields(e.Msg)
+	marks := marksOf(headers)
+	if marks == 0 && rt.delayed == nil && rt.entry.filter == nil {
+		return p.route(rt, e)
+	}
 	id, number, claims := producerOf(headers)
 	if !claims {
 		return p.stops(rt, e, headers) || p.route(rt, e)
@@ -224,10 +235,10 @@ func (p *Publisher) stops(rt *Route, e queue.Entry, headers []byte) bool {
 	return p.delay(rt, e)
 }
 
-// route puts a message into the slots of the queues that it goes to now.
+// route puts a message into the slots of the queues that it goes to now. Call use
+// before.
 func (p *Publisher) route(rt *Route, e queue.Entry) (routed bool) {
 	targets, durable := p.targetsOf(rt, e.Msg)
-	p.use(rt)
 	rt.routed += uint64(len(targets))
 	if durable > 1 && e.Msg.Persistent {
 		e.Shared = new(persistence.SharedBody)
@@ -449,7 +460,10 @@ func (p *Publisher) count(published bool) {
 		rt.published, rt.routed = 0, 0
 		p.used[i] = nil
 	}
-	p.used = p.used[:0]
+	if p.unroutable > 0 && published {
+		p.v.set.unroutable.Add(p.unroutable)
+	}
+	p.used, p.unroutable = p.used[:0], 0
 	p.added = 0
 }
 

@@ -90,6 +90,21 @@ func route(t testing.TB, p *Publisher, exchange, key string) *Route {
 	return rt
 }
 
+func TestUnroutablePublishesAreCounted(t *testing.T) {
+	v := newVHost(t)
+	declareQueue(t, v, QueueDeclare{Name: "q"})
+	p := v.NewPublisher()
+	for _, key := range []string{"q", "nowhere"} {
+		p.Add(route(t, p, "", key), newMessage("", key), nil, 0)
+	}
+	p.Flush()
+	p.Add(route(t, p, "", "nowhere"), newMessage("", "nowhere"), nil, 0)
+	p.Discard()
+	if n := v.set.Unroutable(); n != 1 {
+		t.Errorf("%d unroutable, want 1", n)
+	}
+}
+
 func TestRouteToAMissingExchange(t *testing.T) {
 	v := newVHost(t)
 	_, err := v.NewPublisher().Route([]byte("none"), []byte("k"))

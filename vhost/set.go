@@ -60,6 +60,7 @@ type Set struct {
 	definitions *definitions
 	recovered   chan struct{} // closed when Open has brought everything back
 	old         []*VHost      // made by an older broker, which gave them no logs; Open's own
+	unroutable  atomic.Uint64 // see Unroutable
 
 	// events is the exchange amq.rabbitmq.event; nil without the vhost "/".
 	events atomic.Pointer[exchange.Exchange]
@@ -102,6 +103,10 @@ func Open(cfg Config) (*Set, error) {
 	}
 	return s, nil
 }
+
+// Unroutable is how many messages were published since the start that reached
+// no queue, in all vhosts together.
+func (s *Set) Unroutable() uint64 { return s.unroutable.Load() }
 
 // abandon ends what Open has begun. Timers that wait for the end of the recovery
 // find everything stopped.
