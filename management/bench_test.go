@@ -1,6 +1,7 @@
 package management
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,8 +14,8 @@ import (
 	"github.com/leveretmq/leveret/vhost"
 )
 
-// BenchmarkRequests calls what tools poll, with 10,000 queues.
-func BenchmarkRequests(b *testing.B) {
+// newBenchServer is a server over a broker with 10,000 queues.
+func newBenchServer(b *testing.B) *Server {
 	store := persistence.NewMemory()
 	authority, err := auth.New(auth.Config{}, store)
 	if err != nil {
@@ -31,7 +32,13 @@ func BenchmarkRequests(b *testing.B) {
 		}
 	}
 	s := New(Config{VHosts: vhosts, Auth: authority, Store: store, Node: "rabbit@test"})
-	defer s.Shutdown(b.Context())
+	b.Cleanup(func() { _ = s.Shutdown(context.Background()) }) // nothing is under way
+	return s
+}
+
+// BenchmarkRequests calls what tools poll, with 10,000 queues.
+func BenchmarkRequests(b *testing.B) {
+	s := newBenchServer(b)
 	for _, path := range []string{"overview", "nodes", "queues?page=1&page_size=100", "queues?page=1&sort=messages", "queues", "queues/%2F/queue-05000"} {
 		b.Run(path, func(b *testing.B) {
 			b.ReportAllocs()

@@ -21,6 +21,7 @@ import (
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -51,6 +52,8 @@ type Config struct {
 	DataDir string
 	// MemoryLimit is the broker's, in bytes.
 	MemoryLimit int64
+	// QueueMemory is what waiting messages may take of it; nil is not shown.
+	QueueMemory *queue.Budget
 
 	// PathPrefix is put before every path, for instance "/mq"; "" is none.
 	PathPrefix string
@@ -177,6 +180,8 @@ type Server struct {
 	started time.Time   // immutable
 
 	http    http.Server
+	metrics http.Server // see ServeMetrics
+	totals  *totalsCollector
 	closing chan struct{} // closed by Shutdown: streams end
 	closed  sync.Once
 	stop    context.CancelFunc // ends the sampler
@@ -206,6 +211,8 @@ func New(cfg Config) *Server {
 	s.heavy = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/4))
 	s.router = newRouter(s.cfg.PathPrefix, routes())
 	s.http = http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	s.totals = newTotalsCollector(s)
+	s.metrics = http.Server{Handler: s.Metrics(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	s.sampler = newSampler(&s.cfg)
 	s.sampler.sample() // what is there now has not just come
 	var ctx context.Context
@@ -252,9 +259,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.closed.Do(func() { close(s.closing) })
 	s.stop()
 	s.running.Wait()
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		s.http.Close()
+	var err error
+	for _, server := range []*http.Server{&s.http, &s.metrics} {
+		if e := server.Shutdown(ctx); e != nil {
+			server.Close()
+			err = errors.Join(err, e)
+		}
 	}
 	return err
 }

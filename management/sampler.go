@@ -31,6 +31,9 @@ type sampler struct {
 	// totals do not fall; and the coming and going of objects itself. What
 	// lives shorter than an interval may be missing in both.
 	gone map[string]*counters
+	// departed is the same by kind, and queues by type; a reset changes nothing
+	// in it.
+	departed map[departure]*counters
 	// zero is what had been counted, by vhost, when the statistics were reset.
 	zero map[string]*counters
 
@@ -46,10 +49,18 @@ type series struct {
 	last  []int64  // by the kind's metrics
 	rates []rate   // the same; replaced as a whole. Nil is all 0
 	past  *history // nil until the figures have changed
+	typ   string   // of a queue
+}
+
+// A departure is what sort of object is no more.
+type departure struct {
+	kind kind
+	typ  string // of a queue
 }
 
 func newSampler(cfg *Config) *sampler {
-	return &sampler{cfg: cfg, series: make(map[part]*series), gone: make(map[string]*counters), zero: make(map[string]*counters)}
+	return &sampler{cfg: cfg, series: make(map[part]*series), gone: make(map[string]*counters), zero: make(map[string]*counters),
+		departed: make(map[departure]*counters)}
 }
 
 // run samples until ctx ends.
@@ -169,6 +180,7 @@ func (s *sampler) noteLocked(p part, figures []int64, elapsed time.Duration) {
 	e := s.series[p]
 	if e == nil {
 		e = newSeries(p.kind, figures)
+		e.typ = s.typeOf(p)
 		s.series[p] = e
 		s.churnLocked(p, mConnectionCreated, mChannelCreated, mQueueCreated)
 	}
@@ -180,6 +192,19 @@ func (s *sampler) noteLocked(p part, figures []int64, elapsed time.Duration) {
 	if e.past != nil {
 		e.past.add(s.at.UnixMilli(), e.last)
 	}
+}
+
+// typeOf is a queue's type; "" of other objects, and of a queue that is gone.
+func (s *sampler) typeOf(p part) string {
+	if p.kind != aQueue {
+		return ""
+	}
+	if v, ok := s.cfg.VHosts.Get(p.vhost); ok {
+		if info, err := v.QueueInfo(p.name); err == nil {
+			return info.Spec.Arguments.Type
+		}
+	}
+	return ""
 }
 
 // unbounded says that there are few of the kind, so that all have a history.
@@ -245,9 +270,10 @@ func (s *sampler) dropLocked(p part, e *series) {
 		s.histories--
 	}
 	s.churnLocked(p, mConnectionClosed, mChannelClosed, mQueueDeleted)
-	c := s.goneOf(p.vhost)
+	c, d := s.goneOf(p.vhost), s.departedOf(departure{p.kind, e.typ})
 	for i, m := range p.kind.metrics() {
 		if n := e.last[i]; !m.level() {
+			d[m] += n
 			p.kind.addTotal(c, m, n)
 		}
 	}
@@ -281,6 +307,32 @@ func (s *sampler) goneOf(vhost string) *counters {
 		s.gone[vhost] = c
 	}
 	return c
+}
+
+func (s *sampler) departedOf(d departure) *counters {
+	c := s.departed[d]
+	if c == nil {
+		c = &counters{}
+		s.departed[d] = c
+	}
+	return c
+}
+
+// pastCounts is what objects that are no more had counted, by sort, and how many of
+// all vhosts have come and gone.
+func (s *sampler) pastCounts() (departed map[departure]counters, churn counters) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	departed = make(map[departure]counters, len(s.departed))
+	for d, c := range s.departed {
+		departed[d] = *c
+	}
+	for _, c := range s.gone {
+		for _, m := range churnMetrics {
+			churn[m] += c[m]
+		}
+	}
+	return departed, churn
 }
 
 // churnLocked counts that an object has come or gone. What is there at the

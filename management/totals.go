@@ -1,0 +1,374 @@
+package management
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// A totalsCollector is the prometheus.Collector of /metrics. What it keeps
+// between two scrapes makes that counters never fall when objects go: at most
+// what an object had counted since the last sample is lost.
+type totalsCollector struct {
+	s *Server // immutable
+
+	mu     sync.Mutex // guards the fields below; held for one scrape
+	recent *tally
+	round  uint64
+	peaks  map[string]float64 // the highest value of each counter so far
+	// alive are the ends of messages in each queue that has some, as last
+	// seen; buried are those of queues that are gone.
+	alive  map[queue.Queue]*aliveEnds
+	buried map[burial]endings
+}
+
+type aliveEnds struct {
+	burial
+	endings
+	round uint64
+}
+
+// A burial is where messages ended: in what type of queue, and whether it has a
+// dead-letter exchange.
+type burial struct {
+	typ string
+	dlx bool
+}
+
+// sums are the totals of figures over objects.
+type sums[T any] struct {
+	figures []figure[T]
+	values  []float64
+}
+
+func newSums[T any](figures []figure[T]) sums[T] {
+	s := sums[T]{figures, make([]float64, len(figures))}
+	for i := range figures {
+		s.values[i] = figures[i].none
+	}
+	return s
+}
+
+func (s *sums[T]) add(o *T) {
+	for i := range s.figures {
+		f := &s.figures[i]
+		v := f.value(o)
+		if f.total == nil {
+			s.values[i] += v
+		} else {
+			s.values[i] = f.total(s.values[i], v)
+		}
+	}
+}
+
+// A tally is what a scrape has added up.
+type tally struct {
+	at, done time.Time
+
+	queues      sums[queueSample]
+	extras      sums[queueSample] // ours
+	exchanges   sums[exchangeSample]
+	channels    sums[Channel]
+	connections sums[Connection]
+
+	queueCount, consumerCount, channelCount, connectionCount, publishers int
+
+	byType     map[string]*counters // of queues
+	ends       map[burial]endings   // of all queues ever
+	unroutable uint64               // publishes
+	churn      counters
+	departed   map[departure]counters
+	routed     float64 // by the exchanges there are
+	// unconfirmed is how many publishes wait for a confirm.
+	unconfirmed float64
+}
+
+// queueTypes are the types of queue that totals are told apart by.
+var queueTypes = []string{queue.Classic, queue.Quorum, queue.Stream}
+
+func newTotalsCollector(s *Server) *totalsCollector {
+	return &totalsCollector{s: s, peaks: make(map[string]float64), alive: make(map[queue.Queue]*aliveEnds), buried: make(map[burial]endings)}
+}
+
+// Describe describes nothing: the metrics are checked when they are collected.
+func (c *totalsCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *totalsCollector) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &emitter{ch: ch, prefix: "rabbitmq_", peaks: c.peaks}
+	t := c.tally()
+	e.identity(c.s)
+	e.totals(t)
+	e.broker(t)
+	e.nodeCoarse(c.s)
+	e.nodeLimits(c.s)
+	e.alarms(c.s)
+	e.store(c.s)
+}
+
+// collectBroker emits what cannot be told by object.
+func (c *totalsCollector) collectBroker(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &emitter{ch: ch, prefix: "rabbitmq_", peaks: c.peaks}
+	e.broker(c.tally())
+	e.store(c.s)
+}
+
+// broker emits the totals that have no objects.
+func (e *emitter) broker(t *tally) {
+	e.globals(t)
+	e.churn(t)
+}
+
+// slowTally is from when on a tally is used again for a moment, as totals of
+// the API are.
+const slowTally = slowListing
+
+// tally adds up what there is. c.mu must be held.
+func (c *totalsCollector) tally() *tally {
+	if t := c.recent; t != nil {
+		if took := t.done.Sub(t.at); took > slowTally && time.Since(t.at) < min(maxShare*took, maxStale) {
+			return t
+		}
+	}
+	t := &tally{at: time.Now(), byType: make(map[string]*counters), ends: make(map[burial]endings),
+		queues: newSums(queueMetrics()), extras: newSums(ownQueueMetrics()), exchanges: newSums(exchangeMetrics()),
+		channels: newSums(channelMetrics()), connections: newSums(connectionMetrics())}
+	for _, typ := range queueTypes {
+		t.byType[typ] = &counters{}
+	}
+	// What is gone comes first: an object that goes meanwhile is then missed
+	// once, which the peaks hide, and never counted twice.
+	t.departed, t.churn = c.s.sampler.pastCounts()
+	t.unroutable = c.s.cfg.VHosts.Unroutable()
+	c.round++
+	for _, name := range c.s.cfg.VHosts.Names() {
+		if v, ok := c.s.cfg.VHosts.Get(name); ok {
+			c.addVHost(t, v)
+		}
+	}
+	c.addEnds(t)
+	t.addConnections(c.s.cfg.Connections)
+	t.done = time.Now()
+	c.recent = t
+	return t
+}
+
+func (c *totalsCollector) addVHost(t *tally, v *vhost.VHost) {
+	for info := range v.Queues() {
+		q := queueSample{vhost: v.Name(), name: info.Spec.Name, typ: info.Spec.Arguments.Type, at: t.at, st: info.Queue.Status()}
+		t.queueCount++
+		t.consumerCount += q.st.Consumers
+		t.queues.add(&q)
+		t.extras.add(&q)
+		n := queueCounters(&q.st)
+		t.ofType(q.typ).plus(&n)
+		c.noteEnds(&info, &q.st)
+	}
+	for info := range v.Exchanges() {
+		if hidden(v, &info) {
+			continue
+		}
+		x := exchangeSample{vhost: v.Name(), name: info.X.Name, typ: info.X.Type, published: info.Published, routed: info.Routed}
+		t.exchanges.add(&x)
+		t.routed += float64(x.routed)
+	}
+}
+
+func (t *tally) addConnections(from Connections) {
+	for _, i := range from.Connections() {
+		t.connectionCount++
+		t.connections.add(&i)
+	}
+	for _, i := range from.Channels() {
+		t.channelCount++
+		t.unconfirmed += float64(i.Unconfirmed)
+		t.channels.add(&i)
+		if i.Published > 0 {
+			t.publishers++
+		}
+	}
+}
+
+// ofType is where a queue's counters go. A type that is not known is one of a
+// queue that went before it was looked at.
+func (t *tally) ofType(typ string) *counters {
+	if c := t.byType[typ]; c != nil {
+		return c
+	}
+	return t.byType[queue.Classic]
+}
+
+// noteEnds remembers the ends of messages in a queue. c.mu must be held.
+func (c *totalsCollector) noteEnds(info *vhost.QueueInfo, st *queue.Status) {
+	e := endsOf(st)
+	if e == (endings{}) {
+		return
+	}
+	a := c.alive[info.Queue]
+	if a == nil {
+		a = &aliveEnds{}
+		c.alive[info.Queue] = a
+	}
+	_, set := info.Effective["dead-letter-exchange"]
+	a.burial = burial{info.Spec.Arguments.Type, set || info.Spec.Arguments.DeadLetter != nil}
+	a.endings, a.round = e, c.round
+}
+
+// addEnds adds up the ends of messages. c.mu must be held.
+func (c *totalsCollector) addEnds(t *tally) {
+	for q, a := range c.alive {
+		if a.round != c.round {
+			sum := c.buried[a.burial]
+			sum.plus(a.endings)
+			c.buried[a.burial] = sum
+			delete(c.alive, q)
+		}
+	}
+	for b, e := range c.buried {
+		t.ends[b] = e
+	}
+	for _, a := range c.alive {
+		sum := t.ends[a.burial]
+		sum.plus(a.endings)
+		t.ends[a.burial] = sum
+	}
+}
+
+// past is what objects of a kind that are gone had counted.
+func (t *tally) past(k kind, m metric) (n float64) {
+	for d, c := range t.departed {
+		if d.kind == k {
+			n += float64(c[m])
+		}
+	}
+	return n
+}
+
+// endTotal is how many messages came to an end in all queues ever.
+func (t *tally) endTotal(e end) (n float64) {
+	for _, sum := range t.ends {
+		n += float64(sum[e])
+	}
+	return n
+}
+
+// totals emits the figures of objects without saying which.
+func (e *emitter) totals(t *tally) {
+	emitTotals(e, t, &t.queues, aQueue)
+	emitTotals(e, t, &t.exchanges, anExchange)
+	emitTotals(e, t, &t.channels, aChannel)
+	emitTotals(e, t, &t.connections, aConnection)
+	ours := *e
+	ours.prefix = "leveret_"
+	emitTotals(&ours, t, &t.extras, aQueue)
+}
+
+func emitTotals[T any](e *emitter, t *tally, s *sums[T], k kind) {
+	for i := range s.figures {
+		f := &s.figures[i]
+		switch {
+		case f.count == 0:
+			e.gauge(f.name, f.help, s.values[i])
+		case f.count >= countsEnds:
+			e.counter(f.name, f.help, t.endTotal(end(f.count-countsEnds)))
+		default:
+			e.counter(f.name, f.help, s.values[i]+t.past(k, metric(f.count-1)))
+		}
+	}
+}
+
+// globals emits what RabbitMQ counts of each protocol.
+func (e *emitter) globals(t *tally) {
+	amqp := labels{names: []string{"protocol"}, values: []string{"amqp091"}}
+	sum := func(k kind, m metric, live float64) float64 { return live + t.past(k, m) }
+	received := sum(anExchange, mPublishIn, t.exchanges.value("exchange_messages_published_total"))
+	confirmed := sum(aChannel, mConfirm, t.channels.value("channel_messages_confirmed_total"))
+	returned := sum(aChannel, mReturnUnroutable, t.channels.value("channel_messages_unroutable_returned_total"))
+	for _, m := range []struct {
+		name, help string
+		value      float64
+	}{
+		{"received", "Messages received from publishers", received},
+		{"received_confirm", "Messages received on channels that confirm", confirmed + t.unconfirmed},
+		{"routed", "Messages that went into queues, once for each queue", sum(anExchange, mPublishOut, t.routed)},
+		{"confirmed", "Messages confirmed to publishers", confirmed},
+		{"unroutable_returned", "Messages that reached no queue and were returned", returned},
+		{"unroutable_dropped", "Messages that reached no queue and were dropped", max(0, float64(t.unroutable)-returned)},
+	} {
+		e.counter("global_messages_"+m.name+"_total", m.help, m.value, amqp)
+	}
+	e.gauge("global_publishers", "Channels that have published", float64(t.publishers), amqp)
+	e.gauge("global_consumers", "Consumers", float64(t.consumerCount), amqp)
+	for _, typ := range queueTypes {
+		e.ofType(t, typ)
+	}
+	e.deadLetters(t)
+}
+
+// value is the total of a figure by its name; 0 if there is none.
+func (s *sums[T]) value(name string) float64 {
+	i := slices.IndexFunc(s.figures, func(f figure[T]) bool { return f.name == name })
+	if i < 0 {
+		return 0
+	}
+	return s.values[i]
+}
+
+// ofType emits what RabbitMQ counts of each protocol and type of queue.
+func (e *emitter) ofType(t *tally, typ string) {
+	c := *t.byType[typ]
+	for d, n := range t.departed {
+		if d.kind == aQueue && (d.typ == typ || d.typ == "" && typ == queue.Classic) {
+			c.plus(&n)
+		}
+	}
+	l := labels{[]string{"protocol", "queue_type"}, []string{"amqp091", typeLabel(typ)}}
+	for _, m := range []struct {
+		name, help string
+		metric     metric
+	}{
+		{"delivered", "Messages delivered in any way", mDeliverGet},
+		{"delivered_consume_manual_ack", "Messages delivered to consumers that acknowledge", mDeliver},
+		{"delivered_consume_auto_ack", "Messages delivered to consumers that do not acknowledge", mDeliverNoAck},
+		{"delivered_get_manual_ack", "Messages got with basic.get, to be acknowledged", mGet},
+		{"delivered_get_auto_ack", "Messages got with basic.get without acknowledgement", mGetNoAck},
+		{"get_empty", "basic.get of an empty queue", mGetEmpty},
+		{"redelivered", "Messages delivered again", mRedeliver},
+		{"acknowledged", "Messages acknowledged", mAck},
+	} {
+		e.counter("global_messages_"+m.name+"_total", m.help, float64(c[m.metric]), l)
+	}
+}
+
+// typeLabel is a type of queue as labels have it (RabbitMQ 4.0).
+func typeLabel(typ string) string { return "rabbit_" + typ + "_queue" }
+
+// deadLetters emits the ends of messages. Messages that exceeded their delivery
+// limit are among the rejected.
+func (e *emitter) deadLetters(t *tally) {
+	for _, typ := range queueTypes {
+		for _, dlx := range []bool{false, true} {
+			n := t.ends[burial{typ, dlx}]
+			strategy, rejected := "disabled", float64(0)
+			if dlx {
+				strategy = "at_most_once"
+				rejected = max(0, float64(n[deadLettered])-float64(n[expired])-float64(n[dropped]))
+			}
+			l := labels{[]string{"queue_type", "dead_letter_strategy"}, []string{typeLabel(typ), strategy}}
+			e.counter("global_messages_dead_lettered_expired_total", "Messages whose time to live ran out", float64(n[expired]), l)
+			e.counter("global_messages_dead_lettered_maxlen_total", "Messages that went because a queue was at its maximum length", float64(n[dropped]), l)
+			if dlx {
+				e.counter("global_messages_dead_lettered_rejected_total", "Messages that consumers have rejected, or that exceeded their delivery limit", rejected, l)
+			}
+		}
+	}
+}
