@@ -30,19 +30,20 @@ type Broker struct {
 
 	// The parts below are set by Start and taken down by Stop, in this order
 	// and the reverse. What Start did not reach is nil.
-	store          persistence.Store
-	spill          *spill // nil without a disk
-	vhosts         *vhost.Set
-	listeners      []amqpListener // at least one
-	server         *amqp.Server
-	alarms         *alarms
-	apiListener    net.Listener       // nil if there is no HTTP API without TLS
-	apiTLSListener net.Listener       // nil if there is none with TLS
-	api            *management.Server // nil if there is neither, and nothing to import
-	certificates   []*certificate     // of listeners with TLS
-	cancel         context.CancelFunc // ends the goroutines
-	running        sync.WaitGroup     // the acceptors, the alarms, the log exchange, the HTTP API
-	stopping       atomic.Bool
+	store           persistence.Store
+	spill           *spill // nil without a disk
+	vhosts          *vhost.Set
+	listeners       []amqpListener // at least one
+	server          *amqp.Server
+	alarms          *alarms
+	apiListener     net.Listener       // nil if there is no HTTP API without TLS
+	apiTLSListener  net.Listener       // nil if there is none with TLS
+	metricsListener net.Listener       // nil if there are no metrics
+	api             *management.Server // nil if there is none of these, and nothing to import
+	certificates    []*certificate     // of listeners with TLS
+	cancel          context.CancelFunc // ends the goroutines
+	running         sync.WaitGroup     // the acceptors, the alarms, the log exchange, the HTTP API
+	stopping        atomic.Bool
 }
 
 // New makes a broker that is not started yet. It logs nothing if log is nil.
@@ -132,8 +133,5 @@ func (b *Broker) logSettings() {
 		zap.Int64("memory-limit", b.cfg.MemoryLimit))
 	for _, note := range b.cfg.Notes {
 		b.log.Info(note)
-	}
-	if b.cfg.PrometheusListen != "" {
-		b.log.Warn("this version does not serve metrics yet", zap.String("prometheus-listen", b.cfg.PrometheusListen))
 	}
 }

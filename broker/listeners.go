@@ -59,7 +59,10 @@ func (b *Broker) closeListeners() {
 	if b.apiTLSListener != nil {
 		_ = b.apiTLSListener.Close()
 	}
-	b.listeners, b.apiListener, b.apiTLSListener = nil, nil, nil
+	if b.metricsListener != nil {
+		_ = b.metricsListener.Close()
+	}
+	b.listeners, b.apiListener, b.apiTLSListener, b.metricsListener = nil, nil, nil, nil
 }
 
 // loadCertificate reads a certificate and keeps it for Reload.

@@ -14,6 +14,7 @@ import (
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/config"
 	"github.com/leveretmq/leveret/management"
+	"github.com/leveretmq/leveret/queue"
 )
 
 // connections shows the AMQP server's connections to the HTTP API. The two
@@ -53,23 +54,26 @@ func (c connections) CloseConnection(name, reason string) bool {
 	return c.server.CloseConnection(name, reason)
 }
 
-// buildManagement opens the listeners of the HTTP API and makes what answers
-// there. It imports definitions as well, so it may be there without a listener.
-func (b *Broker) buildManagement(authority *auth.Authority) error {
+// buildManagement opens the listeners of the HTTP API and of the metrics, and
+// makes what answers there. It imports definitions as well, so it may be there without a listener.
+func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget) error {
 	if err := b.openManagement(); err != nil {
 		return err
 	}
 	if err := b.openManagementTLS(); err != nil {
 		return err
 	}
-	if b.apiListener == nil && b.apiTLSListener == nil && b.cfg.LoadDefinitions == "" {
+	if err := b.openMetrics(); err != nil {
+		return err
+	}
+	if b.apiListener == nil && b.apiTLSListener == nil && b.metricsListener == nil && b.cfg.LoadDefinitions == "" {
 		return nil
 	}
 	b.api = management.New(management.Config{
 		Log: b.log, VHosts: b.vhosts, Auth: authority, Store: b.store, Connections: connections{b.server}, Alarms: b.server.Alarms,
 		Node: b.nodeName(), ClusterName: b.cfg.ClusterName, Product: "Leveret", ProductVersion: Version(), CompatibleVersion: compatibleVersion,
 		DefaultQueueType: b.cfg.DefaultQueueType, ConsumerTimeout: consumerTimeout(b.cfg.Limits),
-		DataDir: b.cfg.DataDir, MemoryLimit: b.cfg.MemoryLimit,
+		DataDir: b.cfg.DataDir, MemoryLimit: b.cfg.MemoryLimit, QueueMemory: memory,
 		PathPrefix: b.cfg.HTTP.PathPrefix, MaxBodySize: b.cfg.HTTP.MaxBodySize,
 		AllowOrigins: b.cfg.HTTP.AllowOrigins, CORSMaxAge: b.cfg.HTTP.CORSMaxAge,
 		DisableStats: b.cfg.HTTP.DisableStats, EnableQueueTotals: b.cfg.HTTP.EnableQueueTotals,
@@ -123,6 +127,26 @@ func (b *Broker) openManagementTLS() error {
 	return nil
 }
 
+// openMetrics opens the metrics' listener. A default address that is taken is
+// given up, as the HTTP API's is.
+func (b *Broker) openMetrics() error {
+	address := b.cfg.PrometheusListen
+	if address == "" {
+		return nil
+	}
+	l, err := net.Listen(network(address, nil), address)
+	switch {
+	case err == nil:
+		b.metricsListener = l
+		return nil
+	case address == config.DefaultPrometheusListen && errors.Is(err, syscall.EADDRINUSE):
+		b.log.Warn("no metrics: their address is taken; choose another with --prometheus-listen (LEVERET_PROMETHEUS_LISTEN)",
+			zap.String("address", address))
+		return nil
+	}
+	return fmt.Errorf("cannot serve the metrics on %s: %w; choose another address with --prometheus-listen (LEVERET_PROMETHEUS_LISTEN)", address, err)
+}
+
 // startManagement answers HTTP requests until Stop.
 func (b *Broker) startManagement(ctx context.Context) {
 	api := b.api // Stop takes it away
@@ -135,11 +159,21 @@ func (b *Broker) startManagement(ctx context.Context) {
 		b.running.Go(func() { b.serveManagement(ctx, api, httpsListener{l}) })
 		b.log.Info("HTTP API on https://" + l.Addr().String())
 	}
+	if l := b.metricsListener; l != nil {
+		b.running.Go(func() { b.serveMetrics(ctx, api, l) })
+		b.log.Info("metrics on http://" + l.Addr().String() + "/metrics")
+	}
 }
 
 func (b *Broker) serveManagement(ctx context.Context, api *management.Server, l net.Listener) {
 	if err := api.Serve(ctx, l); err != nil && !b.stopping.Load() {
 		b.log.Error("the HTTP API has stopped", zap.String("address", l.Addr().String()), zap.Error(err))
+	}
+}
+
+func (b *Broker) serveMetrics(ctx context.Context, api *management.Server, l net.Listener) {
+	if err := api.ServeMetrics(ctx, l); err != nil && !b.stopping.Load() {
+		b.log.Error("the metrics have stopped", zap.String("address", l.Addr().String()), zap.Error(err))
 	}
 }
 

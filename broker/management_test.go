@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -49,5 +50,57 @@ func TestHTTPAPIListensOnLoopbackByDefault(t *testing.T) {
 	host, _, err := net.SplitHostPort(config.DefaultManagementListen)
 	if err != nil || !net.ParseIP(host).IsLoopback() {
 		t.Errorf("the default address of the HTTP API is %s, want loopback", config.DefaultManagementListen)
+	}
+}
+
+func TestMetricsAreServed(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.PrometheusListen = "127.0.0.1:0"
+	b := New(cfg, nil)
+	if _, err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if b.apiListener != nil {
+		t.Error("the HTTP API is served although it is off")
+	}
+	url := "http://" + b.metricsListener.Addr().String() + "/metrics"
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"rabbitmq_queues 0", `leveret_store_durability{level="synced"} 1`, "leveret_queue_memory_limit_bytes 3.3554432e+07"} {
+		if !strings.Contains(string(body), "\n"+want+"\n") {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	stop(t, b)
+	if _, err := http.Get(url); err == nil {
+		t.Error("the metrics are served after Stop")
+	}
+}
+
+func TestTakenMetricsAddress(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	cfg := testConfig(t)
+	cfg.ManagementListen, cfg.PrometheusListen = "127.0.0.1:0", l.Addr().String()
+	_, err = New(cfg, nil).Start()
+	if err == nil || !strings.Contains(err.Error(), "--prometheus-listen") {
+		t.Errorf("error %v, want one that names --prometheus-listen", err)
+	}
+}
+
+func TestMetricsListenOnLoopbackByDefault(t *testing.T) {
+	host, _, err := net.SplitHostPort(config.DefaultPrometheusListen)
+	if err != nil || !net.ParseIP(host).IsLoopback() {
+		t.Errorf("the default address of the metrics is %s, want loopback", config.DefaultPrometheusListen)
 	}
 }

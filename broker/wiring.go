@@ -84,7 +84,7 @@ func (b *Broker) build() error {
 		server: b.server, store: b.store, vhosts: b.vhosts, budget: vhosts.Memory,
 		limit: b.cfg.MemoryLimit, inUse: memoryInUse, log: b.log,
 	}
-	if err := b.buildManagement(authority); err != nil {
+	if err := b.buildManagement(authority, vhosts.Memory); err != nil {
 		return err
 	}
 	return b.importDefinitions()

@@ -18,8 +18,8 @@ type Config struct {
 	// no certificate.
 	TLS TLS
 	// ManagementListen and PrometheusListen are the addresses of the HTTP API
-	// and of the metrics, host:port; "" is off. Load sets the former to
-	// DefaultManagementListen.
+	// and of the metrics, host:port; "" is off. Load sets them to
+	// DefaultManagementListen and DefaultPrometheusListen.
 	ManagementListen string
 	PrometheusListen string
 	// ManagementTLSListen is the address of the HTTP API with TLS; "" is off.
@@ -218,10 +218,13 @@ const (
 	JSON    LogFormat = "json"
 )
 
-// DefaultManagementListen is where the program serves the HTTP API unless told
-// otherwise. It does without if the address is taken, by a second broker on the
-// machine for instance.
-const DefaultManagementListen = "127.0.0.1:15672"
+// DefaultManagementListen and DefaultPrometheusListen are where the program
+// serves the HTTP API and the metrics unless told otherwise. It does without if
+// the address is taken, by a second broker on the machine for instance.
+const (
+	DefaultManagementListen = "127.0.0.1:15672"
+	DefaultPrometheusListen = "127.0.0.1:15692"
+)
 
 // Default returns the configuration of a broker that nobody told anything.
 // DataDir is left empty: DefaultDataDir finds it, and can fail.

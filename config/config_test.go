@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := Default()
 	want.InMemory = true
-	want.ManagementListen = "127.0.0.1:15672"
+	want.ManagementListen, want.PrometheusListen = "127.0.0.1:15672", "127.0.0.1:15692"
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v, want %+v", c, want)
 	}
@@ -71,7 +71,7 @@ func TestTinyProfileCollectsGarbageSooner(t *testing.T) {
 // Every default shown is what Load starts from, unless it is words.
 func TestShownDefaultsAreTheDefaults(t *testing.T) {
 	c := Default()
-	c.ManagementListen = DefaultManagementListen
+	c.ManagementListen, c.PrometheusListen = DefaultManagementListen, DefaultPrometheusListen
 	for _, s := range allSettings() {
 		if s.Default == "" || s.show != nil {
 			continue

@@ -71,7 +71,7 @@ type loader struct {
 
 func load(flags map[string]string, env func(string) (string, bool)) (*loader, error) {
 	l := &loader{flags: flags, env: env, chosen: map[string]choice{}, config: Default()}
-	l.config.ManagementListen = DefaultManagementListen
+	l.config.ManagementListen, l.config.PrometheusListen = DefaultManagementListen, DefaultPrometheusListen
 	if err := l.findDataDir(); err != nil {
 		return l, err
 	}

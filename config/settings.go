@@ -102,7 +102,7 @@ func listenerSettings() []Setting {
 			set: func(c *Config, s string) error { return setAddressOrOff(&c.ManagementListen, s) }},
 		{Name: "management-tls-listen", Default: "off", Usage: "`address` of the HTTP API with TLS, or off",
 			set: func(c *Config, s string) error { return setAddressOrOff(&c.ManagementTLSListen, s) }},
-		{Name: "prometheus-listen", Default: "off", Usage: "`address` of the Prometheus metrics, or off",
+		{Name: "prometheus-listen", Default: DefaultPrometheusListen, Usage: "`address` of the Prometheus metrics, or off",
 			set: func(c *Config, s string) error { return setAddressOrOff(&c.PrometheusListen, s) }},
 	}, tlsSettings("tls", func(c *Config) *TLS { return &c.TLS })[:3])
 }
