@@ -281,6 +281,7 @@ func (d *delayer) publish(p *Publisher, m *message.Message, now int64) {
 	if err != nil || d.x == nil && p.delay(rt, e) {
 		return
 	}
+	p.use(rt)
 	p.route(rt, e)
 }
 

@@ -80,6 +80,61 @@ func headerFields(m *message.Message) []byte {
 	return b[4 : 4+binary.BigEndian.Uint32(b)]
 }
 
+// Marks are headers that the broker may have to act on when a message is
+// published.
+const (
+	markDelay    = 1 << iota // x-delivery-delay
+	markProducer             // x-producer-id
+)
+
+// marksOf returns the marks in a well-formed header table. It goes through it
+// once and decodes nothing (BenchmarkPublishWithHeaders, three headers: one
+// look-up for each mark costs 60 ns, this 15).
+func marksOf(b []byte) (marks int) {
+	for len(b) > 1 {
+		n := 1 + int(b[0])
+		if len(b) <= n {
+			return marks
+		}
+		switch string(b[1:n]) {
+		case deliveryDelayHeader:
+			marks |= markDelay
+		case producerHeader:
+			marks |= markProducer
+		}
+		size := valueSize(b[n:])
+		if size < 0 || size > len(b)-n {
+			return markDelay | markProducer // the look-up decides
+		}
+		b = b[n+size:]
+	}
+	return marks
+}
+
+// valueSize is the length of the value that b begins with, its type letter
+// included; -1 if it is not whole or of no known type.
+func valueSize(b []byte) int {
+	switch b[0] {
+	case 'V':
+		return 1
+	case 't', 'b', 'B':
+		return 1 + 1
+	case 's', 'u':
+		return 1 + 2
+	case 'I', 'i', 'f':
+		return 1 + 4
+	case 'D':
+		return 1 + 5
+	case 'l', 'L', 'd', 'T':
+		return 1 + 8
+	case 'S', 'x', 'A', 'F':
+		if len(b) >= 5 {
+			return 5 + int(binary.BigEndian.Uint32(b[1:]))
+		}
+	}
+	return -1
+}
+
 // openHeld makes the place of held messages: a new one, or that of a log.
 func (v *VHost) openHeld(id persistence.LogID) (err error) {
 	v.held = &delayer{v: v}

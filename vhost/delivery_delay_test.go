@@ -247,6 +247,33 @@ func TestListAndCancelDelayedMessages(t *testing.T) {
 	})
 }
 
+func TestMarks(t *testing.T) {
+	values := []any{true, int8(-1), uint8(200), int16(-1), uint16(65535), int32(-1), uint32(1 << 31), int64(-1), float32(1), 1.5, "text", "",
+		[]byte{1, 2}, nil, frames.Timestamp(1), frames.Decimal{Scale: 1, Value: 5}, args("x-producer-id", "inside"), []any{"x-delivery-delay", int8(1)}}
+	for _, v := range values {
+		for _, tt := range []struct {
+			names []string
+			want  int
+		}{
+			{[]string{"a", "x-producer", "x-delivery-delay2"}, 0},
+			{[]string{"a", "x-producer-id", "b"}, markProducer},
+			{[]string{"a", "b", "x-delivery-delay"}, markDelay},
+			{[]string{"x-delivery-delay", "", "x-producer-id"}, markDelay | markProducer},
+		} {
+			var table frames.Table
+			for _, name := range tt.names {
+				table = append(table, frames.Field{Name: name, Value: v})
+			}
+			if got := marksOf(frames.AppendTable(nil, table)[4:]); got != tt.want {
+				t.Errorf("marks of %q with values %T are %b, want %b", tt.names, v, got, tt.want)
+			}
+		}
+	}
+	if got := marksOf(nil); got != 0 {
+		t.Errorf("marks of no headers are %b", got)
+	}
+}
+
 func BenchmarkPublishWithHeaders(b *testing.B) {
 	m := newHeld("amq.direct", "k", "m", false, "trace-id", "0123456789abcdef", "attempt", int32(1), "tenant", "acme")
 	benchmarkPublishOf(b, m)

@@ -74,6 +74,7 @@ func (v *VHost) publish(m *message.Message) {
 	if err != nil {
 		return
 	}
+	p.use(rt)
 	p.route(rt, queue.Entry{Msg: m})
 	p.Flush()
 }
