@@ -5,11 +5,11 @@ ARGS      ?=
 TESTFLAGS ?=
 FUZZTIME  ?= 10s
 BENCHTIME ?= 1s
-ROUNDS    ?= 20
+ROUNDS    ?= 100
 SOAK      ?= 10m
 
 .DEFAULT_GOAL := build
-.PHONY: run build test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl crash soak bench fuzz cover clean
+.PHONY: run build test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl interop-celery crash soak bench fuzz cover clean
 
 build: ## build bin/leveret
 	@mkdir -p bin
@@ -39,7 +39,7 @@ unit:
 interop: build
 	@scripts/test-deps
 	@$(MAKE) --no-print-directory -j 5 --output-sync=target interop-readme interop-node interop-python interop-c interop-go \
-		interop-amqplib interop-perl
+		interop-amqplib interop-perl interop-celery
 
 interop-readme:
 	@echo '== examples of the README'
@@ -63,11 +63,15 @@ interop-amqplib:
 interop-perl:
 	@echo '== Perl: the tests of AnyEvent::RabbitMQ itself'
 	@LEVERET_LISTEN=127.0.0.1:5672 LEVERET_PRODUCT_NAME=RabbitMQ scripts/own-network scripts/with-broker scripts/anyevent-rabbitmq
+interop-celery: # a running worker cannot take more with a product of another name
+	@echo '== Python: a Celery application'
+	@LEVERET_PRODUCT_NAME=RabbitMQ scripts/with-broker scripts/celery
 
-crash: ## kill the broker again and again and look for what was confirmed
-	go test -count=$(ROUNDS) -run 'Kill|Restart|StaysDeleted' ./interop_test
+crash: ## kill brokers and stores ROUNDS times under load and look for what was confirmed
+	LEVERET_CRASH_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v -run 'TestCrash$$' ./persistence
+	LEVERET_CRASH_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v -run 'TestCrash$$' ./interop_test
 
-soak: ## keep a broker busy for SOAK, kill it now and then, lose nothing
+soak: ## keep brokers busy for SOAK, kill them now and then, lose nothing, keep disk and memory small
 	go test -tags soak -timeout 0 -v -run TestSoak ./interop_test -soak $(SOAK)
 
 bench: ## run all benchmarks
