@@ -51,6 +51,18 @@ func TestSoak(t *testing.T) {
 	p.stop()
 }
 
+// TestSoakDisk sends messages through a queue for as long and looks at the disk.
+func TestSoakDisk(t *testing.T) {
+	for name, args := range map[string][]string{"tiny": small, "server": {"--profile", "server"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			extra := map[string]int64{"tiny": tinyDisk, "server": serverDisk}[name]
+			began := time.Now()
+			churn(t, args, extra, func(int) bool { return time.Since(began) < *soak })
+		})
+	}
+}
+
 // takeAll acknowledges what is left of the queue, so that it does not grow from
 // round to round, and waits until that is on disk.
 func (c *client) takeAll(queue string, l *ledger, taken map[int]bool) {
