@@ -151,9 +151,10 @@ func (d *delayer) snapshot(keep func(*delayedMessage) bool) delayHeap {
 	var some delayHeap
 	for i := range d.waiting {
 		if keep(&d.waiting[i]) {
-			some.push(d.waiting[i])
+			some = append(some, d.waiting[i])
 		}
 	}
+	some.order()
 	return some
 }
 

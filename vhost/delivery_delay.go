@@ -88,8 +88,8 @@ const (
 )
 
 // marksOf returns the marks in a well-formed header table. It goes through it
-// once and decodes nothing (BenchmarkPublishWithHeaders, three headers: one
-// look-up for each mark costs 60 ns, this 15).
+// once and decodes nothing (BenchmarkPublishWithHeaders: three headers make a
+// publish 45 ns instead of 24).
 func marksOf(b []byte) (marks int) {
 	for len(b) > 1 {
 		n := 1 + int(b[0])

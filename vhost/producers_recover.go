@@ -1,0 +1,157 @@
+package vhost
+
+import (
+	"slices"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/persistence"
+)
+
+// recover reads the producers from before a restart, once all queues are there.
+func (t *producers) recover(logs map[persistence.LogID]persistence.Log) error {
+	var recs []persistence.Record
+	var err error
+	for from := uint64(0); ; from = recs[len(recs)-1].ID + 1 {
+		if recs, err = t.log.Load(0, from, nil, recoverBytes); err != nil || len(recs) == 0 {
+			return err
+		}
+		for i := range recs {
+			if err := t.restore(&recs[i], logs); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// restore takes a record of the log; a later one of the same producer replaces it.
+func (t *producers) restore(r *persistence.Record, logs map[persistence.LogID]persistence.Log) error {
+	var s storedProducer
+	if err := decode(r.Body, &s); err != nil {
+		return err
+	}
+	pr := newProducer(r.Key)
+	if old := t.byID[pr.id]; old != nil {
+		pr.records = old.records
+	}
+	pr.records = append(pr.records, r.ID)
+	pr.last = s.Last
+	for _, n := range s.Free {
+		pr.holes[n] = struct{}{}
+	}
+	for _, pending := range s.Pending {
+		missing, err := pr.missing(pending, logs)
+		if err != nil {
+			return err
+		}
+		for _, n := range missing {
+			pr.holes[n] = struct{}{}
+		}
+	}
+	t.clock++
+	pr.used = t.clock
+	t.byID[pr.id] = pr
+	return nil
+}
+
+// missing returns those numbers whose messages are not in all their places. A
+// log has everything up to its last record, or had it.
+func (pr *producer) missing(pending storedPending, logs map[persistence.LogID]persistence.Log) (numbers []int64, err error) {
+	numbers = pending.Numbers
+	for _, at := range pending.Places {
+		log := logs[at.Log]
+		if log == nil || log.LastID() >= at.UpTo { // nil: the queue was deleted
+			numbers = nil
+			continue
+		}
+		found, err := pr.find(at, log)
+		if err != nil {
+			return nil, err
+		}
+		numbers = slices.DeleteFunc(slices.Clone(pending.Numbers), func(n int64) bool { return slices.Contains(found, n) })
+		if len(numbers) > 0 {
+			return numbers, nil
+		}
+	}
+	return numbers, nil
+}
+
+// find returns the numbers of the producer's messages in a place.
+func (pr *producer) find(at place, log persistence.Log) (numbers []int64, err error) {
+	for _, lane := range log.Lanes() {
+		var recs []persistence.Record
+		for from := at.After + 1; from <= at.UpTo; from = recs[len(recs)-1].ID + 1 {
+			if recs, err = log.Load(lane.Lane, from, nil, recoverBytes); err != nil {
+				return nil, err
+			}
+			if len(recs) == 0 {
+				break
+			}
+			for i := range recs {
+				m := message.Message{Header: recs[i].Header}
+				if id, n, ok := producerOf(headerFields(&m)); ok && string(id) == pr.id && recs[i].ID <= at.UpTo {
+					numbers = append(numbers, n)
+				}
+			}
+		}
+	}
+	return numbers, nil
+}
+
+// recoverProducers reads the producers of all vhosts.
+func (s *Set) recoverProducers() error {
+	for _, v := range s.all() {
+		logs := make(map[persistence.LogID]persistence.Log)
+		for _, e := range v.queues {
+			if e.log != nil {
+				logs[e.log.ID()] = e.log
+			}
+		}
+		logs[v.held.log.ID()] = v.held.log
+		for _, e := range v.exchanges {
+			if e.delayed != nil && e.delayed.log != nil {
+				logs[e.delayed.log.ID()] = e.delayed.log
+			}
+		}
+		if err := v.producers.recover(logs); err != nil {
+			return err
+		}
+		s.log.Debug("producers recovered", zap.String("vhost", v.name), zap.Int("producers", len(v.producers.byID)))
+	}
+	return nil
+}
+
+// A watchedStore tells which log a queue took first: the one of its messages.
+type watchedStore struct {
+	persistence.Store
+
+	mu  sync.Mutex // guards log; a leaf
+	log persistence.Log
+}
+
+func (s *watchedStore) NewLog() (persistence.Log, error) {
+	l, err := s.Store.NewLog()
+	return s.took(l, err)
+}
+
+func (s *watchedStore) OpenLog(id persistence.LogID) (persistence.Log, error) {
+	l, err := s.Store.OpenLog(id)
+	return s.took(l, err)
+}
+
+func (s *watchedStore) took(l persistence.Log, err error) (persistence.Log, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.log == nil && err == nil {
+		s.log = l
+	}
+	return l, err
+}
+
+func (s *watchedStore) first() persistence.Log {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log
+}
