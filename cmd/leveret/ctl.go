@@ -16,6 +16,7 @@ type command struct {
 	args  cobra.PositionalArgs
 	flags func(*pflag.FlagSet) // options of its own; nil is none
 	run   func(ctx context.Context, s *session, args []string) error
+	sub   []command // in place of run
 }
 
 // A commandGroup is what stands together in the help.
@@ -60,6 +61,13 @@ func addClient(root *cobra.Command, o *options, before bool) {
 }
 
 func (c *command) cobra(o *options, before bool) *cobra.Command {
+	if c.sub != nil {
+		cmd := &cobra.Command{Use: c.use, Short: c.short, Args: noCommand, RunE: showHelp}
+		for _, sub := range c.sub {
+			cmd.AddCommand(sub.cobra(o, before))
+		}
+		return cmd
+	}
 	cmd := &cobra.Command{
 		Use: c.use, Short: c.short, Args: c.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,6 +86,8 @@ func (c *command) cobra(o *options, before bool) *cobra.Command {
 	}
 	return cmd
 }
+
+func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // ctlRoot is the program under the name of one of RabbitMQ's tools. All of them
 // have all commands: which tool has which has changed between versions.

@@ -34,7 +34,7 @@ func messageCommands() []command {
 				f.IntP("count", "c", 0, "end after so many; 0 is never")
 				f.Bool("until-empty", false, "end when the queue is empty")
 			}},
-		{use: "queue", short: "Look into a queue, or move messages elsewhere: peek, copy, move, redrive", args: cobra.MinimumNArgs(2), run: queueCommand, flags: transferFlags},
+		{use: "queue", short: "Look into a queue, or move messages elsewhere: peek, copy, move, redrive", sub: transferCommands()},
 	}
 }
 

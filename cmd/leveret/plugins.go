@@ -41,7 +41,7 @@ func pluginsCommand() *cobra.Command {
 		Short: "Commands of rabbitmq-plugins: show what is built in",
 		Long:  "The broker has no plug-ins: what it can do is built in and always on.\nThese commands are for scripts that enable plug-ins of RabbitMQ.",
 		Args:  noCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:  showHelp,
 	}
 	f := root.PersistentFlags()
 	for _, name := range []string{"offline", "online", "all", "longnames"} {

@@ -2,56 +2,52 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"strconv"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// transferFlags are those of queue peek, copy, move and redrive.
-func transferFlags(f *pflag.FlagSet) {
-	f.IntP("count", "c", 0, "at most so many messages (default: 50 of peek, else all)")
-	f.Int("offset", 0, "peek: skip so many first")
-	f.String("to-queue", "", "copy, move: the target `queue`")
-	f.String("to-exchange", "", "copy, move: the target `exchange`")
-	f.String("to-key", "", "copy, move: the routing `key` there (default: the message's own)")
-	f.String("to-vhost", "", "copy, move: the target's virtual `host` (default: the queue's)")
+// transferCommands are those of `queue`, which RabbitMQ has not.
+func transferCommands() []command {
+	return []command{
+		{use: "peek QUEUE", short: "Show messages without changing their order or their flags", args: cobra.ExactArgs(1), run: peek,
+			flags: func(f *pflag.FlagSet) {
+				filterFlags(f)
+				f.IntP("count", "c", 50, "show at most so many")
+				f.Int("offset", 0, "skip so many first")
+			}},
+		{use: "copy QUEUE", short: "Publish copies of messages elsewhere", args: cobra.ExactArgs(1), run: copyMessages, flags: targetFlags},
+		{use: "move QUEUE", short: "Move messages elsewhere", args: cobra.ExactArgs(1), run: moveMessages, flags: targetFlags},
+		{use: "redrive QUEUE", short: "Move dead letters back to the queues that they come from", args: cobra.ExactArgs(1), run: redrive,
+			flags: func(f *pflag.FlagSet) {
+				filterFlags(f)
+				f.IntP("count", "c", 0, "at most so many; 0 is all")
+			}},
+	}
+}
+
+// filterFlags choose messages.
+func filterFlags(f *pflag.FlagSet) {
 	f.String("exchange", "", "only messages that were published to this `exchange`")
 	f.StringP("key", "k", "", "only messages with this routing `key`")
 	f.StringArrayP("header", "H", nil, "only messages with this header, as `name=value`")
 	f.String("text", "", "only messages whose body has this `text` in it")
 }
 
-// queueCommand runs queue peek, copy, move and redrive, which RabbitMQ has not.
-func queueCommand(ctx context.Context, s *session, args []string) error {
-	if len(args) != 2 {
-		return exitf(exitUsage, "want one action and one queue, as in `queue peek orders`")
-	}
-	action, queue := args[0], args[1]
-	body, err := s.transferBody()
-	if err != nil {
-		return err
-	}
-	switch action {
-	case "peek":
-		return s.peek(ctx, queue, body)
-	case "copy", "move":
-		if err := s.addTarget(body); err != nil {
-			return err
-		}
-		return s.transfer(ctx, queue, action, body)
-	case "redrive":
-		return s.transfer(ctx, queue, action, body)
-	}
-	return exitf(exitUsage, "there is no action %q of queues; take peek, copy, move or redrive", action)
+func targetFlags(f *pflag.FlagSet) {
+	filterFlags(f)
+	f.IntP("count", "c", 0, "at most so many; 0 is all")
+	f.String("to-queue", "", "the target `queue`")
+	f.String("to-exchange", "", "the target `exchange`")
+	f.String("to-key", "", "the routing `key` there (default: the message's own)")
+	f.String("to-vhost", "", "the target's virtual `host` (default: the queue's)")
 }
 
-// transferBody is what all actions have: how many, and which.
-func (s *session) transferBody() (map[string]any, error) {
+// chosen is the body of a request that says which messages, and how many.
+func (s *session) chosen() (map[string]any, error) {
 	body := map[string]any{}
-	for _, name := range []string{"count", "offset"} {
-		if s.flags.Changed(name) {
-			n, _ := strconv.Atoi(s.flag(name)) // pflag has checked it
+	for _, name := range []string{"count", "offset"} { // what is not given the API knows
+		if n, _ := s.flags.GetInt(name); n > 0 { // not all commands have both
 			body[name] = n
 		}
 	}
@@ -84,10 +80,14 @@ func (s *session) addTarget(body map[string]any) error {
 	return nil
 }
 
-func (s *session) peek(ctx context.Context, queue string, body map[string]any) error {
+func peek(ctx context.Context, s *session, args []string) error {
+	body, err := s.chosen()
+	if err != nil {
+		return err
+	}
 	var answer struct{ Messages []object }
-	if err := s.api.post(ctx, apiPath("queues", s.opts.vhost, queue, "peek"), body, &answer); err != nil {
-		return s.missingQueue(err, queue)
+	if err := s.api.post(ctx, apiPath("queues", s.opts.vhost, args[0], "peek"), body, &answer); err != nil {
+		return s.missingQueue(err, args[0])
 	}
 	if s.opts.formatter == "json" {
 		return s.printMessages(answer.Messages)
@@ -95,39 +95,84 @@ func (s *session) peek(ctx context.Context, queue string, body map[string]any) e
 	return s.print(tableOf(same("position age_ms redelivered exchange routing_key payload_bytes payload"), answer.Messages))
 }
 
-// transferLimit is how many messages one request looks at; more take more.
-const transferLimit = 10_000
+func copyMessages(ctx context.Context, s *session, args []string) error {
+	return s.toTarget(ctx, args[0], "copy")
+}
 
-// transfer asks again until all is done. A copy, whose messages stay, and what
-// was skipped would be seen again: then one request has to do.
+func moveMessages(ctx context.Context, s *session, args []string) error {
+	return s.toTarget(ctx, args[0], "move")
+}
+
+func (s *session) toTarget(ctx context.Context, queue, action string) error {
+	body, err := s.chosen()
+	if err != nil {
+		return err
+	}
+	if err := s.addTarget(body); err != nil {
+		return err
+	}
+	return s.transfer(ctx, queue, action, body)
+}
+
+func redrive(ctx context.Context, s *session, args []string) error {
+	body, err := s.chosen()
+	if err != nil {
+		return err
+	}
+	return s.transfer(ctx, args[0], "redrive", body)
+}
+
+// A transferAnswer is what became of messages. Left are those behind the last
+// one that was looked at: a request looks at no more than so many messages and
+// bytes.
+type transferAnswer struct {
+	Transferred int `json:"transferred"`
+	Skipped     int `json:"skipped"`
+	Unroutable  int `json:"unroutable"`
+	Refused     int `json:"refused"`
+	Left        int `json:"left"`
+}
+
+// transfer asks again for what one request has left. It ends with the messages
+// that were there at first: they may come back to the queue. The messages of a
+// copy stay and would be copied again: there one request has to do.
 func (s *session) transfer(ctx context.Context, queue, action string, body map[string]any) error {
-	sum := map[string]int64{}
+	total, ahead := transferAnswer{}, 0
+	once := action == "copy" || body["count"] != nil
 	for {
-		var answer map[string]json.Number
-		if err := s.api.post(ctx, apiPath("queues", s.opts.vhost, queue, action), body, &answer); err != nil {
+		var a transferAnswer
+		if err := s.api.post(ctx, apiPath("queues", s.opts.vhost, queue, action), body, &a); err != nil {
 			return s.missingQueue(err, queue)
 		}
-		for name, v := range answer {
-			n, _ := v.Int64() // counts are whole numbers
-			sum[name] += n
+		if total.Transferred == 0 {
+			ahead = a.Left
+		} else {
+			ahead -= a.Transferred
 		}
-		done, _ := answer["transferred"].Int64()
-		if action == "copy" || s.flags.Changed("count") || done < transferLimit {
-			return s.transferred(queue, action, sum)
+		a.Transferred += total.Transferred
+		done := a.Transferred == total.Transferred || ahead <= 0 || a.Left == 0
+		total = a
+		if once || done {
+			return s.transferred(queue, action, &total)
 		}
+		body["count"] = ahead
 	}
 }
 
-func (s *session) transferred(queue, action string, sum map[string]int64) error {
+// transferred tells what became of the messages. What had no place to go to is
+// an error: it is still there.
+func (s *session) transferred(queue, action string, a *transferAnswer) error {
 	if s.opts.formatter == "json" {
-		delete(sum, "left") // of the last request only
-		return s.document(sum)
+		return s.document(a)
 	}
 	past := map[string]string{"copy": "Copied", "move": "Moved", "redrive": "Sent back"}
-	s.printf("%s %d messages of queue '%s'\n", past[action], sum["transferred"], queue)
-	if n := sum["unroutable"] + sum["refused"]; n > 0 {
+	s.printf("%s %d messages of queue '%s'\n", past[action], a.Transferred, queue)
+	if a.Left > 0 && s.flag("count") == "0" {
+		s.printf("%d messages behind them were not looked at: the broker looks at a part of a long queue at a time\n", a.Left)
+	}
+	if n := a.Unroutable + a.Refused; n > 0 {
 		return exitf(exitData, "%d messages stay in queue '%s': no queue took %d of them, and %d were refused, by a limit for instance",
-			n, queue, sum["unroutable"], sum["refused"])
+			n, queue, a.Unroutable, a.Refused)
 	}
 	return nil
 }

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+)
+
+// fakeTransfers answers requests to move messages, one after the other.
+func fakeTransfers(t *testing.T, answers ...transferAnswer) (asked *[]any) {
+	asked = new([]any)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		*asked = append(*asked, body["count"])
+		if len(*asked) > len(answers) {
+			http.Error(w, "one request too many", http.StatusInternalServerError)
+			return
+		}
+		json.NewEncoder(w).Encode(answers[len(*asked)-1])
+	}))
+	t.Cleanup(s.Close)
+	ask(t, s.URL)
+	return asked
+}
+
+func TestMoveOfALongQueue(t *testing.T) {
+	asked := fakeTransfers(t, transferAnswer{Transferred: 10000, Left: 15000}, transferAnswer{Transferred: 10000, Left: 5000}, transferAnswer{Transferred: 5000})
+	code, out, errs := call(t, "", "leveret", "queue", "move", "q", "--to-queue", "other")
+	if want := "Moved 25000 messages of queue 'q'\n"; code != 0 || out != want {
+		t.Errorf("exit %d, %q, %q; want %q", code, out, errs, want)
+	}
+	if want := []any{nil, 15000.0, 5000.0}; !slices.Equal(*asked, want) {
+		t.Errorf("asked for %v messages, want %v", *asked, want)
+	}
+}
+
+// Messages that are moved to the queue they come from are moved once.
+func TestMoveInACircleEnds(t *testing.T) {
+	fakeTransfers(t, transferAnswer{Transferred: 10000, Left: 5000}, transferAnswer{Transferred: 5000, Left: 10000})
+	code, out, errs := call(t, "", "leveret", "queue", "move", "q", "--to-exchange", "x", "--json")
+	if code != 0 {
+		t.Errorf("exit %d, %s, %s", code, out, errs)
+	}
+}
+
+func TestTransferEndsWhenNothingMoves(t *testing.T) {
+	for _, args := range [][]string{{"redrive", "q"}, {"copy", "q", "--to-queue", "o"}, {"move", "q", "--to-queue", "o", "-c", "5"}} {
+		t.Run(fmt.Sprint(args), func(t *testing.T) {
+			asked := fakeTransfers(t, transferAnswer{Unroutable: 3, Left: 90})
+			if code, _, errs := call(t, "", append([]string{"leveret", "queue"}, args...)...); code != exitData || len(*asked) != 1 {
+				t.Errorf("exit %d after %d requests, %s; want %d after 1", code, len(*asked), errs, exitData)
+			}
+		})
+	}
+}
