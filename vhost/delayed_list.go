@@ -148,7 +148,13 @@ func (d *delayer) snapshot(keep func(*delayedMessage) bool) delayHeap {
 	if keep == nil {
 		return slices.Clone(d.waiting)
 	}
-	var some delayHeap
+	n := 0
+	for i := range d.waiting {
+		if keep(&d.waiting[i]) {
+			n++
+		}
+	}
+	some := make(delayHeap, 0, n)
 	for i := range d.waiting {
 		if keep(&d.waiting[i]) {
 			some = append(some, d.waiting[i])
