@@ -23,12 +23,20 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // asks. It returns the URL of its API.
 func startBroker(t *testing.T) string {
 	t.Helper()
+	url, _ := startBrokerAt(t)
+	return url
+}
+
+// startBrokerAt returns the address for AMQP as well.
+func startBrokerAt(t *testing.T) (url string, addr net.Addr) {
+	t.Helper()
 	cfg := config.Default()
 	cfg.Listen = "127.0.0.1:0"
 	cfg.InMemory = true
 	cfg.ManagementListen = freeAddress(t)
 	b := broker.New(cfg, nil)
-	if _, err := b.Start(); err != nil {
+	addr, err := b.Start()
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -37,7 +45,7 @@ func startBroker(t *testing.T) string {
 		}
 	})
 	ask(t, "http://"+cfg.ManagementListen)
-	return "http://" + cfg.ManagementListen
+	return "http://" + cfg.ManagementListen, addr
 }
 
 // freeAddress is one that nobody listens on.

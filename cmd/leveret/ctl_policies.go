@@ -12,23 +12,23 @@ import (
 
 func policyCommands() []command {
 	var list []command
-	for _, k := range []policyKind{{"", "policies", "policy"}, {"operator_", "operator-policies", "operator policy"}} {
+	for _, k := range []policyKind{{"", "policies", "policy", "a "}, {"operator_", "operator-policies", "operator policy", "an "}} {
 		plural := k.prefix + "policies"
 		list = append(list,
 			command{use: "list_" + plural, short: "List each " + k.noun + " of a virtual host", args: cobra.NoArgs, run: k.list},
-			command{use: "set_" + k.prefix + "policy NAME PATTERN DEFINITION", short: "Set a " + k.noun + "; the definition is JSON", args: cobra.ExactArgs(3), run: k.set,
+			command{use: "set_" + k.prefix + "policy NAME PATTERN DEFINITION", short: "Set " + k.article + k.noun + "; the definition is JSON", args: cobra.ExactArgs(3), run: k.set,
 				flags: func(f *pflag.FlagSet) {
 					f.Int("priority", 0, "the highest of those that match counts")
 					f.String("apply-to", "all", "`kind` of what it is for: all, queues, classic_queues, quorum_queues, streams or exchanges")
 				}},
-			command{use: "clear_" + k.prefix + "policy NAME", short: "Remove a " + k.noun, args: cobra.ExactArgs(1), run: k.clear},
+			command{use: "clear_" + k.prefix + "policy NAME", short: "Remove " + k.article + k.noun, args: cobra.ExactArgs(1), run: k.clear},
 		)
 	}
 	return list
 }
 
 // A policyKind is policies of users or of operators.
-type policyKind struct{ prefix, path, noun string }
+type policyKind struct{ prefix, path, noun, article string }
 
 // list prints definitions as JSON in all formats (RabbitMQ 4.0).
 func (k policyKind) list(ctx context.Context, s *session, _ []string) error {
