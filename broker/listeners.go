@@ -127,19 +127,19 @@ func listen(address string, all []string, flag, variable string) (net.Listener, 
 	return l, nil
 }
 
-// network says which addresses a listener takes. An IPv4 address means IPv4
-// only. The IPv6 address of all interfaces takes IPv4 as well, unless another
+// network says which addresses a listener takes. All of IPv4 means IPv4 only,
+// for which Go wants to be told. The IPv6 address of all interfaces takes IPv4 as well, unless another
 // listener has that port for IPv4.
 func network(address string, all []string) string {
 	own, err := netip.ParseAddrPort(address)
 	switch {
-	case err != nil: // a name, or no host at all
+	case err != nil || !own.Addr().IsUnspecified(): // a name, no host at all, or one address
 		return "tcp"
 	case own.Addr().Is4():
 		return "tcp4"
 	}
 	for _, other := range all {
-		if o, err := netip.ParseAddrPort(other); err == nil && o.Addr().Is4() && o.Port() == own.Port() && o.Port() != 0 {
+		if o, err := netip.ParseAddrPort(other); err == nil && o.Addr() == netip.IPv4Unspecified() && o.Port() == own.Port() && o.Port() != 0 {
 			return "tcp6"
 		}
 	}

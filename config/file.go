@@ -93,8 +93,8 @@ func parseValue(value string) (string, error) {
 
 // shorten keeps a secret on a broken line from being shown whole.
 func shorten(line string) string {
-	if word, _, more := strings.Cut(line, " "); more {
-		return word + " ..."
+	if end := strings.IndexAny(line, " \t:"); end >= 0 {
+		return line[:end] + " ..."
 	}
 	return line
 }

@@ -52,6 +52,7 @@ func TestParse(t *testing.T) {
 		{"", "", "", ""},
 		{"a", "", "", `f:1: "a" is not a setting: want key = value`},
 		{"secret words here", "", "", `f:1: "secret ..." is not a setting: want key = value`},
+		{"default_pass:sesame", "", "", `f:1: "default_pass ..." is not a setting: want key = value`},
 		{"[section]", "", "", `f:1: "[section]" is not a setting: want key = value`},
 		{"a b = c", "", "", `f:1: "a ..." is not a setting: want key = value`},
 		{"a = ", "", "", "f:1: a: there is no value; write '' if it is to be empty"},
@@ -230,7 +231,7 @@ func TestKeys(t *testing.T) {
 			c.ManagementTLS = TLS{Cert: "/c", Key: "/k", Depth: 1, Versions: []string{"tlsv1.3"}}
 		}},
 		{"prometheus.tcp.port = 15692", func(c *Config) { c.PrometheusListen = ":15692" }},
-		{"prometheus.tcp.port = 15692\nprometheus.tcp.listener = none", func(c *Config) { c.PrometheusListen = "" }},
+		{"prometheus.tcp.listener = none\nprometheus.tcp.port = 15692", func(c *Config) { c.PrometheusListen = "" }},
 		{"cluster_name = c\nproduct.name = RabbitMQ\ndefault_queue_type = quorum", func(c *Config) {
 			c.ClusterName, c.ProductName, c.DefaultQueueType = "c", "RabbitMQ", "quorum"
 		}},
@@ -278,7 +279,7 @@ func TestKeys(t *testing.T) {
 			continue
 		}
 		want := Default()
-		want.InMemory, want.ManagementListen = true, DefaultManagementListen
+		want.InMemory, want.ManagementListen, want.PrometheusListen = true, DefaultManagementListen, DefaultPrometheusListen
 		want.MemoryAvailable, want.MemoryLimit = 1_000_000_000, 600_000_000
 		tt.want(&want)
 		want.File, want.Files = got.File, got.Files

@@ -425,15 +425,21 @@ func nameIfTrue(name, text string) (string, error) {
 	return name, nil
 }
 
-// setPort and setHost make an address of keys for its parts. Without a host it
-// is all interfaces.
+// setPort and setHost make an address of keys for its parts, unless none has
+// turned it off. Without a host it is all interfaces.
 func setPort(have, port string) string {
+	if have == "off" {
+		return have
+	}
 	host, _, _ := net.SplitHostPort(have) // "" at first
 	return net.JoinHostPort(host, port)
 }
 
 func setHost(port string) func(have, host string) string {
 	return func(have, host string) string {
+		if have == "off" {
+			return have
+		}
 		if _, p, err := net.SplitHostPort(have); err == nil {
 			return net.JoinHostPort(host, p)
 		}
