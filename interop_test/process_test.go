@@ -274,19 +274,21 @@ func TestPortInUse(t *testing.T) {
 }
 
 func TestWrongCommandLine(t *testing.T) {
+	const usage = "\nUsage: leveret [flags]\n`leveret --help` has more.\n"
 	for _, tt := range []struct {
 		args []string
+		code int
 		want string
 	}{
-		{[]string{"--listen", "here"}, "leveret: --listen \"here\": want host:port, as in 127.0.0.1:5672\n"},
-		{[]string{"--no-such-flag"}, "leveret: unknown flag: --no-such-flag\n"},
-		{[]string{"no-such-command"}, "leveret: unknown command \"no-such-command\" for \"leveret\"\n"},
-		{[]string{"--listen", "192.0.2.1:0", "--in-memory"}, "leveret: cannot listen on 192.0.2.1:0: listen tcp 192.0.2.1:0: bind: " +
+		{[]string{"--listen", "here"}, 1, "leveret: --listen \"here\": want host:port, as in 127.0.0.1:5672\n"},
+		{[]string{"--no-such-flag"}, 64, "leveret: unknown flag: --no-such-flag\n" + usage},
+		{[]string{"no-such-command"}, 64, "leveret: unknown command \"no-such-command\"\n" + usage},
+		{[]string{"--listen", "192.0.2.1:0", "--in-memory"}, 1, "leveret: cannot listen on 192.0.2.1:0: listen tcp 192.0.2.1:0: bind: " +
 			"cannot assign requested address; choose another address with --listen (LEVERET_LISTEN)\n"},
 	} {
 		code, _, stderr := runToEnd(t, tt.args...)
-		if code != 1 || stderr != tt.want {
-			t.Errorf("%q: exit code %d, stderr %q, want 1, %q", tt.args, code, stderr, tt.want)
+		if code != tt.code || stderr != tt.want {
+			t.Errorf("%q: exit code %d, stderr %q, want %d, %q", tt.args, code, stderr, tt.code, tt.want)
 		}
 	}
 }
@@ -320,22 +322,4 @@ func TestVersionCommand(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(stdout, "leveret ") || strings.Count(stdout, "\n") != 1 {
 		t.Errorf("exit code %d, %q, want 0 and one line", code, stdout)
 	}
-}
-
-// The broker is up within 100 ms of its start, on a machine that is not busy
-// with something else: the best of a few tries counts.
-func TestStartIsFast(t *testing.T) {
-	const limit = 100 * time.Millisecond
-	best := time.Hour
-	for range 15 {
-		cmd := prepare(t, "--listen", "127.0.0.1:0", "--data-dir", t.TempDir())
-		began := time.Now()
-		p := startCommand(t, cmd)
-		best = min(best, time.Since(began))
-		p.stop()
-		if best < limit {
-			return
-		}
-	}
-	t.Errorf("the fastest start took %v, want less than %v", best, limit)
 }

@@ -40,13 +40,7 @@ func serve(flags map[string]string) error {
 	if _, err := b.Start(); err != nil {
 		return err
 	}
-	var failure error
-	select {
-	case s := <-signals:
-		log.Info(signalName(s) + " received - shutting down") // RabbitMQ 4.0's line
-	case failure = <-b.Failed():
-		log.Error("shutting down", zap.Error(failure))
-	}
+	failure := waitForEnd(b, signals, log)
 	go exitOnSecond(signals)
 	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
 	defer cancel()
@@ -54,6 +48,30 @@ func serve(flags map[string]string) error {
 		return err
 	}
 	return failure
+}
+
+// waitForEnd returns when a signal says stop, or with the reason when the broker
+// cannot go on. SIGHUP has it read its certificates again.
+func waitForEnd(b *broker.Broker, signals <-chan os.Signal, log *zap.Logger) error {
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	for {
+		select {
+		case s := <-signals:
+			log.Info(signalName(s) + " received - shutting down") // RabbitMQ 4.0's line
+			return nil
+		case <-reload:
+			if err := b.Reload(); err != nil {
+				log.Error("SIGHUP received: the certificates in use are kept", zap.Error(err))
+			} else {
+				log.Info("SIGHUP received: certificates read again")
+			}
+		case err := <-b.Failed():
+			log.Error("shutting down", zap.Error(err))
+			return err
+		}
+	}
 }
 
 // exitOnSecond ends the process at once when a second signal says that the
