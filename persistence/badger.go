@@ -38,10 +38,13 @@ func openBadger(o Options, dir string) (*badgerEngine, error) {
 	if err := sweepEmptyFiles(dir); err != nil {
 		return nil, err
 	}
+	if err := checkManifest(dir, o.Log); err != nil {
+		return nil, err
+	}
 	e := &badgerEngine{dir: dir, log: &badgerLog{log: o.Log}}
 	db, err := badger.OpenManaged(badgerOptions(o, dir, e.log))
 	if err != nil {
-		return nil, fmt.Errorf("open the store in %s: %w", dir, err)
+		return nil, damaged(dir, err)
 	}
 	e.db = db
 	e.ts = db.MaxVersion()

@@ -28,7 +28,7 @@ const (
 	lowInterval = time.Second
 	// readStep is how much is loaded before the pages that took are released, in
 	// bytes: they count as the process's memory, although the system may take them.
-	readStep = 32 << 20
+	readStep = 8 << 20
 	// quiet is how long nothing is written before less than a pass's worth of
 	// dead chunks is looked at.
 	quiet = 30 * time.Second

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // A cursor remembers where in a run the last Load of a lane stopped, so that
@@ -35,6 +36,10 @@ func (l *diskLog) Load(number Lane, from uint64, dst []Record, maxBytes int) ([]
 
 // maxAttempts ends a Load that finds nothing where the index says there is.
 const maxAttempts = 1 << 20
+
+// maxLost is how often a chunk may not be there before that is an error. The
+// waits in between take 5 s together.
+const maxLost = 1000
 
 // A loader is one Load in progress.
 type loader struct {
@@ -87,9 +92,11 @@ func (ld *loader) run(r ref, cur *cursor) error {
 	}
 	if errors.Is(err, errNoKey) {
 		// The chunk died, or its records moved, since the index was looked at.
-		if ld.lost++; ld.lost > 100 {
+		// The commit is done; its goroutine is about to say so to the index.
+		if ld.lost++; ld.lost > maxLost {
 			return fmt.Errorf("chunk %d: %w", r.c.id, err)
 		}
+		time.Sleep(time.Duration(ld.lost-1) * 10 * time.Microsecond)
 		return nil
 	}
 	if err != nil {

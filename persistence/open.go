@@ -17,7 +17,7 @@ const lockFile = "leveret.lock"
 
 // Open opens the store in o.Dir, or makes it. The error is ErrLocked if
 // another process has it, ErrFormat if a newer version wrote it, ErrDiskFull if
-// there is no space to work with.
+// there is no space to work with, ErrDamaged if its files are not what they were.
 //
 // The caller opens the logs that its definitions name and then calls Recovered.
 func Open(o Options) (*Disk, error) {
