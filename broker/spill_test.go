@@ -1,0 +1,93 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/persistence"
+)
+
+// waitingStore is a store that is always behind.
+type waitingStore struct{ persistence.Store }
+
+func (waitingStore) Wait(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// What a killed broker has spilled goes at the next start; the folder is made
+// when the first message needs it, and goes at the stop.
+func TestSpillFolder(t *testing.T) {
+	cfg := testConfig(t)
+	dir := filepath.Join(cfg.DataDir, "spill")
+	wantFolder := func(want bool) {
+		t.Helper()
+		if _, err := os.Stat(dir); (err == nil) != want {
+			t.Errorf("stat of the folder: %v, want it there: %v", err, want)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSpill(cfg, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFolder(false)
+	first, err := s.log()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.log()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.ID() == second.ID() {
+		t.Errorf("both logs have the id %d", first.ID())
+	}
+	wantFolder(true)
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+	wantFolder(false)
+}
+
+// A publisher waits for either store.
+func TestPublishersWaitForBothStores(t *testing.T) {
+	cfg := testConfig(t)
+	s, err := newSpill(cfg, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s.options.MaxUncommitted = 1
+	s.options.Linger = 1 << 40 // nothing is committed before the end
+	both := spillingStore{Store: persistence.NewMemory(), spill: s}
+	if err := both.Wait(t.Context()); err != nil {
+		t.Errorf("Wait without a spilled message: %v", err)
+	}
+	log, err := s.log()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Append([]persistence.Record{{ID: 1, Body: []byte("more than one byte")}}, (*message.Receipt)(nil))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := both.Wait(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait while the spill store is behind: %v, want it to wait", err)
+	}
+	both = spillingStore{Store: waitingStore{}, spill: s}
+	if err := both.Wait(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait while the store is behind: %v, want it to wait", err)
+	}
+}
