@@ -12,16 +12,17 @@ import (
 
 // builtIn are the plug-ins of RabbitMQ whose work the broker does by itself.
 var builtIn = []string{
-	"rabbitmq_consistent_hash_exchange", "rabbitmq_delayed_message_exchange", "rabbitmq_management", "rabbitmq_management_agent",
-	"rabbitmq_random_exchange", "rabbitmq_recent_history_exchange", "rabbitmq_web_dispatch",
+	"rabbitmq_auth_mechanism_ssl", "rabbitmq_consistent_hash_exchange", "rabbitmq_delayed_message_exchange", "rabbitmq_event_exchange",
+	"rabbitmq_management", "rabbitmq_management_agent", "rabbitmq_prometheus", "rabbitmq_random_exchange",
+	"rabbitmq_recent_history_exchange", "rabbitmq_sharding", "rabbitmq_web_dispatch",
 }
 
 // notBuiltIn are those that exist and that the broker has nothing for.
 var notBuiltIn = []string{
 	"rabbitmq_amqp1_0", "rabbitmq_auth_backend_cache", "rabbitmq_auth_backend_http", "rabbitmq_auth_backend_ldap", "rabbitmq_auth_backend_oauth2",
-	"rabbitmq_auth_mechanism_ssl", "rabbitmq_event_exchange", "rabbitmq_federation", "rabbitmq_federation_management", "rabbitmq_jms_topic_exchange",
+	"rabbitmq_federation", "rabbitmq_federation_management", "rabbitmq_jms_topic_exchange",
 	"rabbitmq_mqtt", "rabbitmq_peer_discovery_aws", "rabbitmq_peer_discovery_consul", "rabbitmq_peer_discovery_etcd", "rabbitmq_peer_discovery_k8s",
-	"rabbitmq_prometheus", "rabbitmq_sharding", "rabbitmq_shovel", "rabbitmq_shovel_management", "rabbitmq_stomp", "rabbitmq_stream",
+	"rabbitmq_shovel", "rabbitmq_shovel_management", "rabbitmq_stomp", "rabbitmq_stream",
 	"rabbitmq_stream_management", "rabbitmq_top", "rabbitmq_tracing", "rabbitmq_trust_store", "rabbitmq_web_mqtt", "rabbitmq_web_stomp",
 }
 
