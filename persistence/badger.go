@@ -41,6 +41,7 @@ func openBadger(o Options, dir string) (*badgerEngine, error) {
 	if err := checkManifest(dir, o.Log); err != nil {
 		return nil, err
 	}
+	warnTorn(dir, o.Log)
 	e := &badgerEngine{dir: dir, log: &badgerLog{log: o.Log}}
 	db, err := badger.OpenManaged(badgerOptions(o, dir, e.log))
 	if err != nil {
