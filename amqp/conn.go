@@ -139,7 +139,7 @@ func (c *conn) serve(ctx, waits context.Context) {
 	stop := context.AfterFunc(ctx, func() { c.sock.Close() })
 	defer stop()
 	var wg sync.WaitGroup
-	wg.Go(c.writeLoop)
+	wg.Go(c.write)
 
 	err := c.read(waits)
 	if c.beats != nil {
@@ -164,6 +164,17 @@ func (c *conn) read(ctx context.Context) (err error) {
 		}
 	}()
 	return c.readLoop(ctx)
+}
+
+// write runs the write loop; a panic ends this connection.
+func (c *conn) write() {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error("a bug of the broker ended the connection", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
+			c.sock.Close()
+		}
+	}()
+	c.writeLoop()
 }
 
 // finish sees the connection off: what is in the outbox is on its way, and the
