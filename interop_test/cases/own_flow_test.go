@@ -129,3 +129,38 @@ func TestPurgeOfABigQueueIsFast(t *testing.T) {
 	}
 	c.is(c.depth("q"), "0 0")
 }
+
+// A message over the limit is refused at its content header, before the client
+// has sent a byte of the body (rabbitmq-server#11455).
+func TestTooLargeIsRefusedAtItsHeader(t *testing.T) {
+	c := connect(t)
+	c.ok(c.declare("q", "x", nil))
+	c.send(methodFrame(1, basicPublish, u16(0), short(""), short(c.name("q")), u8(0)),
+		frame(frameHeader, 1, header(16<<20+1, u16(0))))
+	f, _ := c.frame(patience)
+	if f.method() != channelClose {
+		t.Fatalf("got %v, want channel.close", f)
+	}
+	c.is(c.text(item{channel: 1, method: channelClose, args: f.payload[4:]}),
+		"channel 406 PRECONDITION_FAILED - message size 16777217 is larger than configured max size 16777216 (60,40)")
+	c.send(frame(frameBody, 1, []byte("late")), methodFrame(1, channelCloseOk)) // the body was on its way
+	c.open = false
+	c.is(c.depth("q"), "0 0")
+	c.is(c.put("", "q", "m", props{}, ""), "ack")
+}
+
+// An exclusive queue of a client that fell silent is free when its heartbeats
+// are missed (metricq-python#25, nameko#359).
+func TestExclusiveQueueIsFreeAfterHeartbeatLoss(t *testing.T) {
+	t.Parallel()
+	a := connectAs(t, login{heartbeat: 1})
+	a.is(a.declare("q", "x", nil), "ok q 0 0")
+	silent := time.Now()
+	b := a.again(login{})
+	b.is(b.declare("q", "x", nil), "channel 405 RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'q' in vhost '/'. "+
+		"It could be originally declared on another connection or the exclusive property value does not match that of the original declaration. (50,10)")
+	b.eventually("ok q 0 0", func() string { return b.declare("q", "x", nil) })
+	if took := time.Since(silent); took < 1500*time.Millisecond || took > 5*time.Second {
+		t.Errorf("free after %v, want 1.5 s to 5 s", took)
+	}
+}

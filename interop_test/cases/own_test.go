@@ -15,6 +15,8 @@ import (
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/classic"
+	"github.com/leveretmq/leveret/queue/quorum"
+	"github.com/leveretmq/leveret/queue/stream"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -67,7 +69,7 @@ func assemble(dir string) (*parts, error) {
 	p.vhosts, err = vhost.Open(vhost.Config{
 		Store:     p.store,
 		Memory:    queue.NewBudget(256 << 20),
-		Factories: map[string]queue.Factory{"classic": classic.New},
+		Factories: map[string]queue.Factory{"classic": classic.New, "quorum": quorum.New, "stream": stream.New},
 		Node:      "leveret@cases",
 	})
 	if err != nil {
