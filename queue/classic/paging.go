@@ -129,7 +129,7 @@ func (q *Queue) canSpillLocked(i int, id queue.ID) bool {
 	if p := &q.lanes[i].paged; p.spill != nil {
 		return id > p.spilledTo
 	}
-	if q.env.Spill != nil && !q.after.noSpill {
+	if q.env.Spill != nil && !q.after.noSpill && !q.after.spilling {
 		q.after.wantSpill, q.after.spillLane = true, i
 	}
 	return false
