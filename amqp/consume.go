@@ -3,7 +3,6 @@ package amqp
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"strings"
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/queue"
@@ -204,7 +203,3 @@ const (
 	replyToName   = "amq.rabbitmq.reply-to"
 	replyToPrefix = replyToName + "."
 )
-
-func isReplyTo(name string) bool {
-	return name == replyToName || strings.HasPrefix(name, replyToPrefix)
-}

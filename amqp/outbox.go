@@ -266,13 +266,6 @@ func (o *outbox) next(out *pending) (resume []*consumer, ok bool) {
 	return resume, true
 }
 
-// idle says whether nothing waits.
-func (o *outbox) idle() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.segments) == 0
-}
-
 // full returns a channel that is closed when there is room again, or nil if
 // there is now.
 func (o *outbox) full() <-chan struct{} {

@@ -22,7 +22,6 @@ type publishing struct {
 	body      []byte // received so far; cap is what has been set aside
 	size      uint64 // of the whole body, in bytes
 	mandatory bool
-	oversize  bool // larger than allowed: read and dropped
 }
 
 // publish handles basic.publish (ref §1.8.3.3): it finds the route while the

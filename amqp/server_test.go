@@ -48,7 +48,6 @@ func newTestServer(t testing.TB, log *zap.Logger) *Server {
 type rawClient struct {
 	t    testing.TB
 	sock net.Conn
-	buf  []byte
 }
 
 // dialTCP serves s on a free port and logs in a client with channel 1 open.

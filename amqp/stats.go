@@ -67,9 +67,10 @@ type ConsumerInfo struct {
 	Arguments        frames.Table
 }
 
-// running are the connections that have been opened, oldest first.
+// running are the connections that have been opened and that the broker does not
+// want closed, oldest first.
 func (s *Server) running() []*conn {
-	list := slices.DeleteFunc(s.connections(), func(c *conn) bool { return c.info.Load() == nil })
+	list := slices.DeleteFunc(s.connections(), func(c *conn) bool { return c.info.Load() == nil || c.forced.Load() != nil })
 	slices.SortFunc(list, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
 	return list
 }

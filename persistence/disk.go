@@ -42,7 +42,6 @@ type Disk struct {
 	mu       sync.Mutex
 	logs     map[LogID]*diskLog
 	nextLog  LogID
-	reserved LogID // ids below it are reserved on disk, or will be with the next commit
 	queue    []*diskLog
 	dirty    []*chunk
 	ops      []*op

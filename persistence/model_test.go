@@ -100,7 +100,6 @@ type modelTest struct {
 	opts  Options
 	store *Disk
 	logs  []*modelLog
-	steps []string
 }
 
 func TestModel(t *testing.T) {

@@ -23,7 +23,6 @@ type Harness struct {
 	Spec  queue.Spec
 
 	factory queue.Factory
-	seq     uint64
 
 	mu    sync.Mutex // guards the fields below
 	dead  []Dead
