@@ -215,40 +215,48 @@ func TestNothingAfterCancelOk(t *testing.T) {
 		t.Run("flags "+flags, func(t *testing.T) {
 			c := connect(t)
 			c.ok(c.declare("q", "", nil))
-			stop := make(chan struct{})
-			done := make(chan struct{})
-			p := c.again(login{})
-			p.ready()
-			go func() { // publishes until the test is over
-				defer close(done)
-				m := p.message("", "q", "m", props{}, "")
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-						p.send(m)
-					}
-				}
-			}()
-			for i := range 10 {
-				tag := fmt.Sprint("t", i)
-				c.ok(c.consume("q", tag, flags, nil))
-				for range 5 {
-					c.next()
-				}
-				c.ok(c.cancel(tag))
-				c.inbox = nil // came before
-				if flags == "" {
-					c.ack(0, "m")
-				}
-				if got := c.nextWithin(20 * time.Millisecond); got != "nothing" {
-					t.Fatalf("after cancel-ok: %s", got)
-				}
-			}
-			close(stop)
-			<-done
+			c.cancelsUnderLoad("q", flags, nil)
 		})
+	}
+}
+
+// cancelsUnderLoad starts and cancels consumers of a queue that another
+// connection publishes to all the time.
+func (ch *channel) cancelsUnderLoad(queue, flags string, args table) {
+	ch.Helper()
+	stop, done := make(chan struct{}), make(chan struct{})
+	p := ch.again(login{})
+	p.ready()
+	go func() { // publishes until the test is over
+		defer close(done)
+		m := p.message("", queue, "m", props{}, "")
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				p.send(m)
+			}
+		}
+	}()
+	defer func() {
+		close(stop)
+		<-done
+	}()
+	for i := range 10 {
+		tag := fmt.Sprint("t", i)
+		ch.ok(ch.consume(queue, tag, flags, args))
+		for range 5 {
+			ch.next()
+		}
+		ch.ok(ch.cancel(tag))
+		ch.inbox = nil // came before
+		if flags == "" {
+			ch.ack(0, "m")
+		}
+		if got := ch.nextWithin(20 * time.Millisecond); got != "nothing" {
+			ch.Fatalf("after cancel-ok: %s", got)
+		}
 	}
 }
 

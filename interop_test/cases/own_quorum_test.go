@@ -149,3 +149,31 @@ func TestQuorumSingleActiveConsumerAndPriority(t *testing.T) {
 	hi.want(`deliver hi #2 /q "2"`)
 	c.wantNothing()
 }
+
+// Nothing is delivered after cancel-ok (rabbitmq-server#3729).
+func TestNothingAfterCancelOkOnAQuorumQueue(t *testing.T) {
+	for _, flags := range []string{"a", ""} {
+		t.Run("flags "+flags, func(t *testing.T) {
+			c := connect(t)
+			c.ok(c.quorumQueue("q"))
+			c.cancelsUnderLoad("q", flags, nil)
+		})
+	}
+}
+
+// The next consumer takes over what the active one had, in the original order
+// (rabbitmq-server#5460).
+func TestQuorumSingleActiveConsumerFailsOver(t *testing.T) {
+	c := connect(t)
+	c.ok(c.quorumQueue("q", "x-single-active-consumer", true))
+	c.puts("q", "0", "1", "2", "3", "4")
+	a := c.again(login{})
+	a.ok(a.qos(2, false))
+	a.ok(a.consume("q", "a", "", nil))
+	a.want(`deliver a #1 /q "0"`, `deliver a #2 /q "1"`)
+	c.ok(c.consume("q", "b", "", nil))
+	c.wantNothing()
+	_ = a.sock.Close()
+	a.ended = "closed"
+	c.want(`deliver b #1 redelivered /q "0"`, `deliver b #2 redelivered /q "1"`, `deliver b #3 /q "2"`, `deliver b #4 /q "3"`, `deliver b #5 /q "4"`)
+}

@@ -122,3 +122,11 @@ func TestStreamDeclareRules(t *testing.T) {
 			"channel 406 PRECONDITION_FAILED - invalid arg '"+name+"' for queue 's' in vhost '/' of queue type rabbit_stream_queue (50,10)")
 	}
 }
+
+// Nothing is delivered after cancel-ok (rabbitmq-server#3729).
+func TestNothingAfterCancelOkOnAStream(t *testing.T) {
+	c := connect(t)
+	c.streamOf("s", 1)
+	c.ok(c.qos(1000, false))
+	c.cancelsUnderLoad("s", "", table{"x-stream-offset", "first"})
+}
