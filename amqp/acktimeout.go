@@ -24,9 +24,11 @@ func (ch *channel) watchAcks(q queue.Queue) {
 	}
 }
 
-// ackTimeout is how long a delivery of the queue may stay unacknowledged.
+// ackTimeout is how long a delivery of the queue may stay unacknowledged. A
+// queue's own limit is not validated when it is declared (RabbitMQ 4.0); one that
+// is not positive is none.
 func (c *conn) ackTimeout(q queue.Queue) time.Duration {
-	if ms := q.Status().ConsumerTimeout; ms != queue.None {
+	if ms := q.Status().ConsumerTimeout; ms > 0 {
 		return time.Duration(ms) * time.Millisecond
 	}
 	return c.srv.cfg.ConsumerTimeout
@@ -41,7 +43,7 @@ func (ch *channel) checkAcks() error {
 	out.mu.Lock()
 	oldest, ok := ch.unacked.oldest()
 	out.mu.Unlock()
-	wait := ch.ackEvery
+	wait := ch.ackEvery // positive, as every timeout is
 	if ok {
 		timeout := ch.conn.ackTimeout(oldest.c.queue)
 		left := timeout - time.Since(time.UnixMilli(oldest.at))

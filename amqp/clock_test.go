@@ -114,6 +114,28 @@ func TestConsumerTimeout(t *testing.T) {
 	})
 }
 
+func TestConsumerTimeoutThatIsNotPositiveIsTheGlobalOne(t *testing.T) {
+	for _, ms := range []int32{0, -5} {
+		synctest.Test(t, func(t *testing.T) {
+			c := tuned(t, newTestServer(t, zap.NewNop()), 0)
+			c.method(1, &frames.ChannelOpen{})
+			c.want(frames.ChannelOpenOkID)
+			c.call(&frames.QueueDeclare{Queue: "q", Arguments: frames.Table{{Name: "x-consumer-timeout", Value: ms}}}, frames.QueueDeclareOkID)
+			c.call(&frames.BasicConsume{Queue: "q", ConsumerTag: "c"}, frames.BasicConsumeOkID)
+			c.write(appendPublish(nil, 1, "q", []byte{0, 0}, []byte("m")))
+			c.want(frames.BasicDeliverID)
+			c.next() // header
+			c.next() // body
+			start := time.Now()
+			c.wantClose(1, frames.PreconditionFailed, "PRECONDITION_FAILED - delivery acknowledgement on channel 1 timed out. "+
+				"Timeout value used: 1800000 ms. This timeout value can be configured, see consumers doc guide to learn more")
+			if d := time.Since(start); d < 29*time.Minute || d > 31*time.Minute {
+				t.Errorf("x-consumer-timeout %d: closed after %v, want 30 min", ms, d)
+			}
+		})
+	}
+}
+
 func TestAlarmBlocksPublishersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestServer(t, zap.NewNop())
