@@ -43,7 +43,7 @@ var layers = map[string]layer{
 
 	"exchange": {level: 2, only: []string{"frames", "message", "queue"}, why: "exchange imports queue for the type Queue only"},
 
-	"vhost": {level: 3, only: []string{"frames", "message", "queue", "persistence", "exchange"}, why: "vhost gets the types of queue as a table of factories and does not know them"},
+	"vhost": {level: 3, only: []string{"frames", "message", "queue", "queue/record", "persistence", "exchange"}, why: "vhost gets the types of queue as a table of factories and does not know them"},
 	"auth":  {level: 3, only: []string{"frames", "persistence"}, why: "auth is security in one place: it knows names, not topology"},
 
 	"amqp":       {level: 4, why: "front doors never import one another"},

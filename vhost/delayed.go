@@ -82,7 +82,7 @@ func (d *delayer) reopen(id persistence.LogID) (err error) {
 		for i := range recs {
 			m := delayedMessage{due: recs[i].Expires, id: recs[i].ID, of: d.handle(recs[i].Exchange)}
 			if !d.short() {
-				m.msg = restore(&recs[i])
+				m.msg = d.restore(&recs[i])
 			}
 			d.push(m)
 		}
@@ -174,7 +174,7 @@ func (d *delayer) takeLocked(run []queue.Entry, r *message.Receipt, now int64) {
 		d.lastID++
 		w := delayedMessage{due: now + d.delay(m), id: d.lastID, of: d.handle(m.Exchange), msg: m}
 		if d.log != nil && m.Persistent {
-			d.records = append(d.records, record(m, w))
+			d.records = append(d.records, recordOf(m, w))
 			if d.short() {
 				w.msg = nil
 			}

@@ -121,7 +121,7 @@ func (d *delayer) read(ids []uint64, least int, found map[uint64]*message.Messag
 			at = 0
 		}
 		if at < len(recs) && recs[at].ID == id {
-			found[id] = restore(&recs[at])
+			found[id] = d.restore(&recs[at])
 		}
 	}
 }

@@ -286,3 +286,12 @@ func definitionTable(d queue.Definition) frames.Table {
 	}
 	return t.Sorted()
 }
+
+// array makes an array for a field table.
+func array(texts []string) []any {
+	l := make([]any, len(texts))
+	for i, s := range texts {
+		l[i] = s
+	}
+	return l
+}

@@ -180,3 +180,14 @@ func TestTrace(t *testing.T) {
 		t.Errorf("redelivered is %v", again)
 	}
 }
+
+// texts reverses array.
+func texts(l []any) []string {
+	var all []string
+	for _, v := range l {
+		if s, ok := v.(string); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
