@@ -77,7 +77,6 @@ type conn struct {
 	// by interrupt, which ends its waits, and by a read deadline.
 	forced    atomic.Pointer[frames.Error]
 	interrupt context.CancelFunc // set before the connection is known to others
-	done      chan struct{}      // closed when the connection has ended
 
 	tasksMu sync.Mutex // guards tasks; a leaf
 	tasks   []func() error
@@ -99,7 +98,7 @@ func newConn(s *Server, sock net.Conn) *conn {
 		srv: s, sock: sock, id: s.nextID.Add(1), name: name,
 		out: newOutbox(), log: s.log.With(zap.String("connection", name)),
 		frameMax: s.cfg.FrameMax, buf: make([]byte, minBuffer),
-		channels: make(map[uint16]*channel), done: make(chan struct{}),
+		channels: make(map[uint16]*channel),
 	}
 	c.start = ConnectionInfo{Name: name, Peer: addrPort(sock.RemoteAddr()), Host: addrPort(sock.LocalAddr()), ConnectedAt: time.Now()}
 	return c
@@ -139,42 +138,43 @@ func (c *conn) serve(ctx, waits context.Context) {
 	stop := context.AfterFunc(ctx, func() { c.sock.Close() })
 	defer stop()
 	var wg sync.WaitGroup
-	wg.Go(c.write)
+	wg.Go(func() {
+		if !c.guard(c.writeLoop) {
+			c.sock.Close()
+		}
+	})
 
 	err := c.read(waits)
 	if c.beats != nil {
 		c.beats.stop()
 	}
-	c.release()
+	c.guard(c.release)
 	c.out.close(false)
 	c.finish(err)
 	c.sock.SetWriteDeadline(time.Now().Add(lingerDelay)) // for a client that does not read
 	wg.Wait()
 	c.sock.Close()
-	close(c.done)
 }
 
-// read runs the read loop and turns a panic into the end of this connection.
+// read runs the read loop; a panic closes the connection with 541.
 func (c *conn) read(ctx context.Context) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			c.log.Error("a bug of the broker ended the connection", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
-			c.sendClose(0, frames.Unboundf(frames.InternalError, ""))
-			err = errEnd
-		}
-	}()
-	return c.readLoop(ctx)
+	if !c.guard(func() { err = c.readLoop(ctx) }) {
+		c.sendClose(0, frames.Unboundf(frames.InternalError, ""))
+		return errEnd
+	}
+	return err
 }
 
-// write runs the write loop; a panic ends this connection.
-func (c *conn) write() {
+// guard runs f and says whether it came to its end: a panic is logged and ends
+// this connection only.
+func (c *conn) guard(f func()) (ended bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.log.Error("a bug of the broker ended the connection", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
-			c.sock.Close()
 		}
 	}()
-	c.writeLoop()
+	f()
+	return true
 }
 
 // finish sees the connection off: what is in the outbox is on its way, and the
@@ -250,7 +250,9 @@ func (c *conn) release() {
 // releaseChannels ends all channels.
 func (c *conn) releaseChannels() {
 	for _, ch := range c.channels {
-		ch.release()
+		if !ch.closing { // else it was released when it failed
+			ch.release()
+		}
 		ch.forget()
 	}
 	c.dirty, c.last = nil, nil

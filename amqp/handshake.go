@@ -62,11 +62,11 @@ func (c *conn) frameZero(f frames.Frame) error {
 		if len(f.Payload) == 0 {
 			return nil
 		}
-		return c.wrongFrame(frames.Unboundf(frames.FrameError, "%s: unknown_frame", frames.Octets(f.Type, f.Payload)))
+		return c.wrongMethod(0, frames.Unboundf(frames.FrameError, "%s: unknown_frame", frames.Octets(f.Type, f.Payload)))
 	}
 	id, args, ok := frames.SplitMethod(f.Payload)
 	if f.Type != frames.MethodFrame || f.Channel != 0 || !ok {
-		return c.wrongFrame(unexpectedFrame(f))
+		return c.wrongMethod(0, unexpectedFrame(f))
 	}
 	m, err := frames.DecodeMethod(id, args)
 	if err != nil {
@@ -113,10 +113,8 @@ func (s connState) String() string {
 	return "closing"
 }
 
-// wrongFrame ends the connection for a frame that does not belong here; before
-// tuning is done RabbitMQ says nothing.
-func (c *conn) wrongFrame(err error) error { return c.wrongMethod(0, err) }
-
+// wrongMethod ends the connection for a method, or with id 0 for a frame, that
+// does not belong here; before tuning is done RabbitMQ says nothing.
 func (c *conn) wrongMethod(id frames.MethodID, err error) error {
 	if c.state < awaitOpen {
 		c.log.Warn("unexpected input in the handshake", zap.Error(err))
