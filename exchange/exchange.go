@@ -46,6 +46,7 @@ type Spec struct {
 	Internal   bool
 	Arguments  frames.Table
 	VHost      string // for error texts only
+	Gated      bool   // see Exchange.Gated
 }
 
 // An Exchange is a named router with its declaration. Its methods are safe for
@@ -57,6 +58,9 @@ type Exchange struct {
 	AutoDelete bool         // immutable
 	Internal   bool         // immutable
 	Arguments  frames.Table // immutable
+	// Gated says that messages which come through another exchange have to pass
+	// Guide.Enter; immutable.
+	Gated bool
 
 	byKey bool // router.ByKey(); immutable
 
@@ -92,6 +96,7 @@ func New(spec Spec) (*Exchange, error) {
 		AutoDelete: spec.AutoDelete,
 		Internal:   spec.Internal,
 		Arguments:  spec.Arguments,
+		Gated:      spec.Gated,
 		byKey:      router.ByKey(),
 		router:     router,
 		bindings:   newBindingSet(),
@@ -186,21 +191,36 @@ func (x *Exchange) Alternate() (name string, ok bool) {
 // exchange that had no destination at all (RabbitMQ 4.0: one that is bound to
 // an exchange has one, even if the message gets no further there).
 //
-// find looks up an alternate exchange and returns nil if there is none of this
-// name; it is called without a lock.
-func (x *Exchange) Route(m *message.Message, find func(name string) *Exchange, to *Matches) {
+// Whether the message may be published to x itself is the caller's question;
+// gated exchanges that it reaches from there are asked about.
+func (x *Exchange) Route(m *message.Message, guide Guide, to *Matches) {
 	to.addExchange(x)
 	for to.routed < len(to.exchanges.list) {
 		at := to.exchanges.list[to.routed]
 		to.routed++
+		if at.Gated && at != x {
+			to.uncacheable = true
+			if !guide.Enter(at, m) {
+				continue
+			}
+		}
 		name, ok := at.collect(m, to)
 		if !ok {
 			continue
 		}
-		if alternate := find(name); alternate != nil {
+		if alternate := guide.Alternate(name); alternate != nil {
 			to.addExchange(alternate)
 		}
 	}
+}
+
+// A Guide is what Route asks its caller; it is called without a lock.
+type Guide interface {
+	// Alternate looks up an alternate exchange: nil if there is none of this name.
+	Alternate(name string) *Exchange
+	// Enter says whether a message that came through a binding or as to an
+	// alternate exchange goes on through this gated one now.
+	Enter(x *Exchange, m *message.Message) bool
 }
 
 // collect adds the destinations of this exchange's own bindings. If there was

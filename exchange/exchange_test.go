@@ -63,16 +63,21 @@ func routed(x *Exchange, m *message.Message, others ...*Exchange) []string {
 	return names(&to)
 }
 
-func finder(known ...*Exchange) func(string) *Exchange {
-	return func(name string) *Exchange {
-		for _, x := range known {
-			if x.Name == name {
-				return x
-			}
+func finder(known ...*Exchange) Guide { return fakeGuide{known: known} }
+
+// A fakeGuide knows some exchanges, and closes those in shut.
+type fakeGuide struct{ known, shut []*Exchange }
+
+func (g fakeGuide) Alternate(name string) *Exchange {
+	for _, x := range g.known {
+		if x.Name == name {
+			return x
 		}
-		return nil
 	}
+	return nil
 }
+
+func (g fakeGuide) Enter(x *Exchange, _ *message.Message) bool { return !slices.Contains(g.shut, x) }
 
 func names(to *Matches) []string {
 	list := []string{}
@@ -355,6 +360,40 @@ func TestConcurrentBindUnbindRoute(t *testing.T) {
 		wg.Wait()
 		if got := len(a.Bindings()) + len(b.Bindings()); got != 3 {
 			t.Errorf("%s: %d bindings left, want 3", kind, got)
+		}
+	}
+}
+
+func TestGatedExchange(t *testing.T) {
+	gate, err := New(Spec{Name: "gate", Type: "fanout", Gated: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bind(t, gate, &fakeQueue{name: "q"}, "")
+	front := newExchange(t, "fanout")
+	bindExchange(t, front, gate, "")
+	spare := newExchange(t, "direct")
+	spare.SetAlternate("gate", true)
+	for _, tt := range []struct {
+		from      *Exchange
+		shut      bool
+		want      []string
+		cacheable bool
+	}{
+		{front, false, []string{"q"}, false},
+		{front, true, []string{}, false}, // the next message may be let through
+		{spare, false, []string{"q"}, false},
+		{spare, true, []string{}, false},
+		{gate, true, []string{"q"}, true}, // where it is published is the caller's question
+	} {
+		g := fakeGuide{known: []*Exchange{gate}}
+		if tt.shut {
+			g.shut = g.known
+		}
+		var to Matches
+		tt.from.Route(keyed("k"), g, &to)
+		if got := names(&to); !slices.Equal(got, tt.want) || to.Cacheable() != tt.cacheable {
+			t.Errorf("from %q, shut %v: %v, cacheable %v", tt.from.Name, tt.shut, got, to.Cacheable())
 		}
 	}
 }

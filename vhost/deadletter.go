@@ -35,7 +35,7 @@ func (v *VHost) deadLetter(from queue.Queue, to queue.Target, reason queue.Reaso
 // it. It says whether there was any queue.
 func (p *Publisher) addDead(rt *Route, e queue.Entry, reason queue.Reason) (reached bool) {
 	m := e.Msg
-	if f := rt.entry.filter; f != nil && hasHeaders(m) && p.duplicate(f, &e, headerFields(m)) || p.delay(rt, e) {
+	if f := rt.entry.filter; f != nil && hasHeaders(m) && p.duplicate(f, m, headerFields(m)) || p.delay(rt, e) {
 		return true
 	}
 	targets, durable := p.targetsOf(rt, m)
@@ -49,7 +49,7 @@ func (p *Publisher) addDead(rt *Route, e queue.Entry, reason queue.Reason) (reac
 		}
 		p.put(s, e)
 	}
-	return len(targets) > 0
+	return len(targets) > 0 || p.detour.tookDuplicate()
 }
 
 // warnOfCycle tells the log once for each queue.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/leveretmq/leveret/exchange"
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
-	"github.com/leveretmq/leveret/queue"
 )
 
 // Deduplication, as the community plugin for RabbitMQ and LavinMQ have it: a
@@ -22,8 +22,8 @@ import (
 // quorum queue for what is routed to it. What is dropped counts as routed and is
 // confirmed. Messages without an id always pass.
 //
-// The ids of an exchange's dead letters count, too. Messages that reach an
-// exchange through a binding or as an alternate exchange are not looked at.
+// The ids of an exchange's dead letters count, too, and those of messages that
+// reach it through another exchange.
 const (
 	filterType     = "x-message-deduplication" // of an exchange
 	filterArgument = "x-message-deduplication" // of exchanges and queues
@@ -135,6 +135,7 @@ func newExchange(spec exchange.Spec) (x *exchange.Exchange, f *filter, err error
 		return nil, nil, err
 	}
 	name := spec.Type
+	spec.Gated = f != nil || name == delayedType
 	if name == filterType {
 		spec.Type = "fanout"
 	}
@@ -332,8 +333,8 @@ func (f *filter) sift(s *batchSlot) bool {
 }
 
 // duplicate says whether the exchange drops a message.
-func (p *Publisher) duplicate(f *filter, e *queue.Entry, headers []byte) bool {
-	s, duplicate := f.see(headers, e.Msg.Time)
+func (p *Publisher) duplicate(f *filter, m *message.Message, headers []byte) bool {
+	s, duplicate := f.see(headers, m.Time)
 	if s.f != nil {
 		p.seen = append(p.seen, s)
 	}

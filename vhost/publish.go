@@ -16,8 +16,7 @@ type Publisher struct {
 	// Source is what traces say of where the messages come from.
 	Source TraceSource
 
-	v    *VHost
-	find func(name string) *exchange.Exchange // p.alternate, bound once
+	v *VHost
 
 	generation uint64 // the routes and slots are of
 	last       *Route
@@ -33,7 +32,7 @@ type Publisher struct {
 	keyBuf  []byte       // scratch
 
 	held    *batchSlot              // of messages with a delivery delay; made when needed
-	inside  map[*delayer]*batchSlot // of delayed exchanges that are alternate ones
+	inside  map[*delayer]*batchSlot // of delayed exchanges that are reached through others
 	flights []*flight               // of messages with producers, since the last Flush
 	seen    []sighting              // by filters of exchanges, since the last Flush
 	detour  detour                  // of the message that is being routed
@@ -77,9 +76,7 @@ type batchSlot struct {
 
 // NewPublisher returns a publisher without routes.
 func (v *VHost) NewPublisher() *Publisher {
-	p := &Publisher{v: v}
-	p.find = p.alternate
-	return p
+	return &Publisher{v: v}
 }
 
 // maxIdle bounds the publishers that a vhost keeps for its own messages.
@@ -225,7 +222,7 @@ func (p *Publisher) use(rt *Route) {
 // stops says that a message goes no further now, for what is in its headers: it
 // is a duplicate, or has a delay and was put where it waits.
 func (p *Publisher) stops(rt *Route, e queue.Entry, headers []byte) bool {
-	if f := rt.entry.filter; f != nil && p.duplicate(f, &e, headers) {
+	if f := rt.entry.filter; f != nil && p.duplicate(f, e.Msg, headers) {
 		return true
 	}
 	if deliveryDelay(headers) > 0 {
@@ -246,7 +243,7 @@ func (p *Publisher) route(rt *Route, e queue.Entry) (routed bool) {
 	for _, s := range targets {
 		p.put(s, e)
 	}
-	return len(targets) > 0
+	return len(targets) > 0 || p.detour.tookDuplicate()
 }
 
 // delay puts a message where it waits, if its exchange delays it.
@@ -328,61 +325,7 @@ func (p *Publisher) cacheable(rt *Route) bool {
 	if rt.X == nil {
 		return len(p.targets) > 0
 	}
-	return p.matches.Cacheable() && !p.detour.met
-}
-
-// A detour is what routing one message meets of alternate exchanges that delay.
-type detour struct {
-	msg  *message.Message
-	met  bool       // there was one: another message may go elsewhere
-	into []*delayer // those where this message has to wait
-}
-
-// routeFrom routes through an exchange. An alternate exchange that delays the
-// message is a target of its own.
-func (p *Publisher) routeFrom(x *exchange.Exchange, m *message.Message) {
-	p.detour.msg, p.detour.met = m, false
-	x.Route(m, p.find, &p.matches)
-	p.detour.msg = nil
-	for i, d := range p.detour.into {
-		p.targets = append(p.targets, p.insideOf(d))
-		p.detour.into[i] = nil
-	}
-	p.detour.into = p.detour.into[:0]
-}
-
-// alternate finds an alternate exchange for exchange.Route. The message goes no
-// further now through one that delays it.
-func (p *Publisher) alternate(name string) *exchange.Exchange {
-	if name == "" { // the default exchange cannot be one
-		return nil
-	}
-	e := p.v.exchangeEntry(name)
-	switch {
-	case e == nil:
-		return nil
-	case e.delayed == nil || p.detour.msg == nil:
-		return e.x
-	}
-	p.detour.met = true
-	if _, ok := e.x.Delay(p.detour.msg); !ok {
-		return e.x
-	}
-	p.detour.into = append(p.detour.into, e.delayed)
-	return nil
-}
-
-// insideOf returns the slot of a delayed exchange.
-func (p *Publisher) insideOf(d *delayer) *batchSlot {
-	if s := p.inside[d]; s != nil {
-		return s
-	}
-	if p.inside == nil {
-		p.inside = make(map[*delayer]*batchSlot)
-	}
-	s := &batchSlot{to: d}
-	p.inside[d] = s
-	return s
+	return p.matches.Cacheable()
 }
 
 // routeDefault routes through the default exchange: the keys are names of queues.
@@ -522,7 +465,7 @@ func (p *Publisher) replay(to end, m *message.Message) {
 		return
 	}
 	p.matches.Reset()
-	to.exchange.x.Route(m, p.find, &p.matches)
+	to.exchange.x.Route(m, p, &p.matches)
 	for _, q := range p.matches.Queues() {
 		p.put(p.slotOf(q), queue.Entry{Msg: m})
 	}
