@@ -39,6 +39,7 @@ type Broker struct {
 	apiListener     net.Listener       // nil if there is no HTTP API without TLS
 	apiTLSListener  net.Listener       // nil if there is none with TLS
 	metricsListener net.Listener       // nil if there are no metrics
+	adminListener   *adminListener     // nil in memory, or if the socket cannot be
 	api             *management.Server // nil if there is none of these, and nothing to import
 	certificates    []*certificate     // of listeners with TLS
 	cancel          context.CancelFunc // ends the goroutines

@@ -62,7 +62,10 @@ func (b *Broker) closeListeners() {
 	if b.metricsListener != nil {
 		_ = b.metricsListener.Close()
 	}
-	b.listeners, b.apiListener, b.apiTLSListener, b.metricsListener = nil, nil, nil, nil
+	if b.adminListener != nil {
+		_ = b.adminListener.Close()
+	}
+	b.listeners, b.apiListener, b.apiTLSListener, b.metricsListener, b.adminListener = nil, nil, nil, nil, nil
 }
 
 // loadCertificate reads a certificate and keeps it for Reload.

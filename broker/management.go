@@ -55,7 +55,7 @@ func (c connections) CloseConnection(name, reason string) bool {
 }
 
 // buildManagement opens the listeners of the HTTP API and of the metrics, and
-// makes what answers there. It imports definitions as well, so it may be there without a listener.
+// the socket for administration, and makes what answers there. It imports definitions as well, so it may be there without a listener.
 func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget) error {
 	if err := b.openManagement(); err != nil {
 		return err
@@ -66,7 +66,10 @@ func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget
 	if err := b.openMetrics(); err != nil {
 		return err
 	}
-	if b.apiListener == nil && b.apiTLSListener == nil && b.metricsListener == nil && b.cfg.LoadDefinitions == "" {
+	if err := b.openAdminSocket(); err != nil {
+		return err
+	}
+	if b.apiListener == nil && b.apiTLSListener == nil && b.metricsListener == nil && b.adminListener == nil && b.cfg.LoadDefinitions == "" {
 		return nil
 	}
 	b.api = management.New(management.Config{
@@ -159,6 +162,7 @@ func (b *Broker) startManagement(ctx context.Context) {
 		b.running.Go(func() { b.serveManagement(ctx, api, httpsListener{l}) })
 		b.log.Info("HTTP API on https://" + l.Addr().String())
 	}
+	b.serveAdmin(ctx)
 	if l := b.metricsListener; l != nil {
 		b.running.Go(func() { b.serveMetrics(ctx, api, l) })
 		b.log.Info("metrics on http://" + l.Addr().String() + "/metrics")

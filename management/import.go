@@ -18,7 +18,7 @@ func importDefinitions(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return done(importError((&importing{s: r.s, user: r.user.Name, defs: b}).run()))
+	return done(importError((&importing{s: r.s, user: r.account(), defs: b}).run()))
 }
 
 // importVHost handles POST /definitions/V. Users in it are ignored (RabbitMQ 4.0).
@@ -30,7 +30,7 @@ func importVHost(r *request) (reply, error) {
 	for _, section := range []string{"users", "vhosts", "permissions", "topic_permissions", "global_parameters"} {
 		delete(b, section)
 	}
-	return done(importError((&importing{s: r.s, user: r.user.Name, defs: b, into: r.vhost}).run()))
+	return done(importError((&importing{s: r.s, user: r.account(), defs: b, into: r.vhost}).run()))
 }
 
 // ImportDefinitions imports a file of definitions, as at the start of the broker.

@@ -180,7 +180,8 @@ type Server struct {
 	started time.Time   // immutable
 
 	http    http.Server
-	metrics http.Server // see ServeMetrics
+	metrics http.Server  // see ServeMetrics
+	local   *http.Server // see ServeLocal
 	totals  *totalsCollector
 	closing chan struct{} // closed by Shutdown: streams end
 	closed  sync.Once
@@ -211,6 +212,7 @@ func New(cfg Config) *Server {
 	s.heavy = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/4))
 	s.router = newRouter(s.cfg.PathPrefix, routes())
 	s.http = http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	s.local = s.newLocalServer()
 	s.totals = newTotalsCollector(s)
 	s.metrics = http.Server{Handler: s.Metrics(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	s.sampler = newSampler(&s.cfg)
@@ -260,7 +262,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	s.running.Wait()
 	var err error
-	for _, server := range []*http.Server{&s.http, &s.metrics} {
+	for _, server := range []*http.Server{&s.http, s.local, &s.metrics} {
 		if e := server.Shutdown(ctx); e != nil {
 			server.Close()
 			err = errors.Join(err, e)

@@ -26,6 +26,7 @@ type request struct {
 	query    url.Values
 
 	user  auth.User    // set by the access check
+	local bool         // likewise: the user is the local administrator
 	vhost *vhost.VHost // set by the access check if the path names one
 }
 

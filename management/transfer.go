@@ -146,7 +146,7 @@ func lastDeath(m *message.Message) (queue string, ok bool) {
 
 // publishIn makes the publisher for a vhost. The user's permissions there count.
 func (t *transfer) publishIn(r *request, v *vhost.VHost) {
-	by := &actor{r.s.cfg.Auth, r.user.Name, v.Name()}
+	by := r.actorIn(v.Name())
 	t.pub = v.NewPublisher()
 	t.pub.Source = vhost.TraceSource{Connection: "management", User: by.User()}
 	t.may = func(m *message.Message) error {

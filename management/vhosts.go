@@ -88,7 +88,7 @@ func putVHost(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if err := r.s.createVHost(name, options, r.user.Name); err != nil {
+	if err := r.s.createVHost(name, options, r.account()); err != nil {
 		return reply{}, err
 	}
 	if v, exists := r.s.cfg.VHosts.Get(name); exists && b["tracing"] != nil {
