@@ -40,6 +40,7 @@ type Broker struct {
 	apiTLSListener  net.Listener       // nil if there is none with TLS
 	metricsListener net.Listener       // nil if there are no metrics
 	adminListener   *adminListener     // nil in memory, or if the socket cannot be
+	pprofListener   net.Listener       // nil if there are no profiles
 	api             *management.Server // nil if there is none of these, and nothing to import
 	certificates    []*certificate     // of listeners with TLS
 	cancel          context.CancelFunc // ends the goroutines
@@ -73,6 +74,9 @@ func (b *Broker) Start() (net.Addr, error) {
 	b.running.Go(func() { b.logs.run(ctx) })
 	b.logs.vhosts.Store(b.vhosts)
 	b.startManagement(ctx)
+	if l := b.pprofListener; l != nil {
+		b.running.Go(func() { serveProfiles(ctx, l, b.log) })
+	}
 	b.acceptAll(ctx)
 	// Tools that start a broker wait for this line of RabbitMQ's.
 	b.log.Info("Server startup complete; 0 plugins started.", zap.Int64("ms", time.Since(began).Milliseconds()))

@@ -62,6 +62,9 @@ func (b *Broker) closeListeners() {
 	if b.metricsListener != nil {
 		_ = b.metricsListener.Close()
 	}
+	if b.pprofListener != nil {
+		_ = b.pprofListener.Close()
+	}
 	if b.adminListener != nil {
 		_ = b.adminListener.Close()
 	}

@@ -66,6 +66,9 @@ func (b *Broker) build() error {
 	if err := b.openListeners(); err != nil {
 		return err
 	}
+	if b.pprofListener, err = openProfiles(b.cfg.PprofListen); err != nil {
+		return err
+	}
 	b.server = amqp.NewServer(amqp.Config{
 		Log:     b.log,
 		VHosts:  b.vhosts,

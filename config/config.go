@@ -25,6 +25,11 @@ type Config struct {
 	// ManagementTLSListen is the address of the HTTP API with TLS; "" is off.
 	ManagementTLSListen string
 	ManagementTLS       TLS
+	// PprofListen is the address of the profiles of the running program,
+	// host:port; "" is off. It must be one of this machine only, unless
+	// PprofRemote says that others may see them: they show what is in memory.
+	PprofListen string
+	PprofRemote bool
 	// HTTP is how the HTTP API answers.
 	HTTP HTTP
 

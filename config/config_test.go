@@ -109,6 +109,35 @@ func TestWrongValuesAreNamed(t *testing.T) {
 	}
 }
 
+// Profiles show what is in memory, and need no password.
+func TestProfilesAreForThisMachineOnly(t *testing.T) {
+	for _, tt := range []struct {
+		address, remote string
+		ok              bool
+	}{
+		{"127.0.0.1:6060", "", true},
+		{"127.8.8.8:0", "", true},
+		{"[::1]:6060", "", true},
+		{"localhost:6060", "", true},
+		{"off", "", true},
+		{":6060", "", false},
+		{"0.0.0.0:6060", "", false},
+		{"10.0.0.1:6060", "", false},
+		{"profiles.example:6060", "", false},
+		{"10.0.0.1:6060", "false", false},
+		{"10.0.0.1:6060", "true", true},
+	} {
+		env := environment(map[string]string{"LEVERET_IN_MEMORY": "1", "LEVERET_PPROF_LISTEN": tt.address, "LEVERET_PPROF_REMOTE": tt.remote})
+		_, err := Load(nil, env)
+		if (err == nil) != tt.ok {
+			t.Errorf("profiles on %s, remote %q: error %v, want one: %v", tt.address, tt.remote, err, !tt.ok)
+		}
+		if err != nil && !strings.Contains(err.Error(), "pprof.remote") {
+			t.Errorf("profiles on %s: error %v, want one that names pprof.remote", tt.address, err)
+		}
+	}
+}
+
 func TestParseSize(t *testing.T) {
 	for _, tt := range []struct {
 		text string

@@ -232,6 +232,8 @@ func TestKeys(t *testing.T) {
 		}},
 		{"prometheus.tcp.port = 15692", func(c *Config) { c.PrometheusListen = ":15692" }},
 		{"prometheus.tcp.listener = none\nprometheus.tcp.port = 15692", func(c *Config) { c.PrometheusListen = "" }},
+		{"pprof.listen = 127.0.0.1:6060", func(c *Config) { c.PprofListen = "127.0.0.1:6060" }},
+		{"pprof.listen = :6060\npprof.remote = true", func(c *Config) { c.PprofListen, c.PprofRemote = ":6060", true }},
 		{"cluster_name = c\nproduct.name = RabbitMQ\ndefault_queue_type = quorum", func(c *Config) {
 			c.ClusterName, c.ProductName, c.DefaultQueueType = "c", "RabbitMQ", "quorum"
 		}},

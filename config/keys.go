@@ -45,6 +45,8 @@ func listenerKeys() []key {
 		{"prometheus.tcp.listener", "prometheus-listen", onlyNone, nil},
 		{"prometheus.tcp.port", "prometheus-listen", nil, setPort},
 		{"prometheus.tcp.ip", "prometheus-listen", nil, setHost("15692")},
+		{"pprof.listen", "pprof-listen", nil, nil},
+		{"pprof.remote", "pprof-remote", boolean, nil},
 	}
 }
 

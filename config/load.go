@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -193,6 +194,7 @@ func (l *loader) finish() error {
 		c.ManagementTLS.Cert, c.ManagementTLS.Key, c.ManagementTLS.KeyPassword = c.TLS.Cert, c.TLS.Key, c.TLS.KeyPassword
 	}
 	return errors.Join(
+		c.checkPprof(),
 		c.TLS.check(c.TLSListen != "", "AMQP", "ssl_options", "tls"),
 		c.ManagementTLS.check(c.ManagementTLSListen != "", "the HTTP API", "management.ssl", "management-tls"))
 }
@@ -223,6 +225,23 @@ func (l *loader) host() string {
 		}
 	}
 	return ""
+}
+
+// checkPprof refuses to show profiles to other machines unless that was asked
+// for: whoever can read them sees what is in memory, and can slow the broker down.
+func (c *Config) checkPprof() error {
+	if c.PprofListen == "" || c.PprofRemote {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(c.PprofListen)
+	if err != nil {
+		return fmt.Errorf("address of the profiles: %w", err)
+	}
+	if a, err := netip.ParseAddr(host); host == "localhost" || err == nil && a.Unmap().IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("pprof.listen = %s would show profiles to other machines, without a password: "+
+		"use 127.0.0.1 and a tunnel, or set pprof.remote = true (LEVERET_PPROF_REMOTE) as well", c.PprofListen)
 }
 
 // check refuses a certificate that cannot work. The key and flag say how it is

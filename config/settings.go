@@ -104,6 +104,8 @@ func listenerSettings() []Setting {
 			set: func(c *Config, s string) error { return setAddressOrOff(&c.ManagementTLSListen, s) }},
 		{Name: "prometheus-listen", Default: DefaultPrometheusListen, Usage: "`address` of the Prometheus metrics, or off",
 			set: func(c *Config, s string) error { return setAddressOrOff(&c.PrometheusListen, s) }},
+		{Name: "pprof-listen", Default: "off", Usage: "`address` of CPU and memory profiles of the program, or off; one of this machine only",
+			set: func(c *Config, s string) error { return setAddressOrOff(&c.PprofListen, s) }},
 	}, tlsSettings("tls", func(c *Config) *TLS { return &c.TLS })[:3])
 }
 
@@ -233,6 +235,8 @@ func httpSettings() []Setting {
 			show: func(*Config) string { return "30m" }},
 		{Name: "management-disable-stats", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.HTTP.DisableStats, s) }},
+		{Name: "pprof-remote", Default: "false", Switch: true,
+			set: func(c *Config, s string) error { return setSwitch(&c.PprofRemote, s) }},
 		{Name: "management-enable-queue-totals", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.HTTP.EnableQueueTotals, s) }},
 	}
