@@ -368,7 +368,7 @@ func (a *admin) export(ctx context.Context, args []string) error {
 	if err := writeJSON(args[0], raw); err != nil {
 		return err
 	}
-	a.say("Exported definitions for %s to %q", a.api.base, args[0])
+	a.say("Exported definitions for %s to %q", a.api.shown, args[0])
 	return nil
 }
 
@@ -383,6 +383,6 @@ func (a *admin) importFile(ctx context.Context, args []string) error {
 	if err := a.api.post(ctx, a.definitionsPath(), raw, nil); err != nil {
 		return err
 	}
-	a.say("Uploaded definitions from %q to %s.", args[0], a.api.base)
+	a.say("Uploaded definitions from %q to %s.", args[0], a.api.shown)
 	return nil
 }

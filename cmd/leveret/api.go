@@ -16,7 +16,8 @@ import (
 // An api is the HTTP API of a broker. All fields are immutable.
 type api struct {
 	base           string // without a slash at the end and without /api
-	user, password string
+	shown          string // where the broker is, for people
+	user, password string // without a user there is no login, over the socket
 	http           *http.Client
 }
 
@@ -80,7 +81,9 @@ func (a *api) request(ctx context.Context, method, path string, body any) (*http
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	r.SetBasicAuth(a.user, a.password)
+	if a.user != "" {
+		r.SetBasicAuth(a.user, a.password)
+	}
 	return r, nil
 }
 
@@ -127,10 +130,10 @@ func failure(resp *http.Response, raw []byte) error {
 // unreachable says that there is no answer.
 func (a *api) unreachable(err error) error {
 	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() || errors.Is(err, context.DeadlineExceeded) {
-		return exitf(exitTimeout, "no answer from %s in time; give it longer with --timeout, in seconds", a.base)
+		return exitf(exitTimeout, "no answer from %s in time; give it longer with --timeout, in seconds", a.shown)
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without the method and the URL
 	}
-	return exitf(exitUnavailable, "cannot reach the HTTP API at %s: %v; start the broker, or name the address of another with --url (LEVERET_URL)", a.base, err)
+	return exitf(exitUnavailable, "cannot reach the HTTP API at %s: %v; start the broker, or name the address of another with --url (LEVERET_URL)", a.shown, err)
 }

@@ -273,12 +273,13 @@ func TestChecksThatFail(t *testing.T) {
 
 // A container's health check has no login, but the variables of the broker.
 func TestLoginFromTheBrokersVariables(t *testing.T) {
-	env := map[string]string{"RABBITMQ_DEFAULT_USER": "app", "RABBITMQ_DEFAULT_PASS": "secret", "LEVERET_MANAGEMENT_LISTEN": ":8080"}
-	a := newAPI(&options{}, func(name string) string { return env[name] })
+	env := map[string]string{"RABBITMQ_DEFAULT_USER": "app", "RABBITMQ_DEFAULT_PASS": "secret", "LEVERET_MANAGEMENT_LISTEN": ":8080", "LEVERET_DATA_DIR": t.TempDir()}
+	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	a := newAPI(&options{}, lookup)
 	if a.user != "app" || a.password != "secret" || a.base != "http://127.0.0.1:8080" {
 		t.Errorf("asks %s as %s with %s, want what the variables say", a.base, a.user, a.password)
 	}
-	if a := newAPI(&options{url: "https://mq.example/", user: "u", password: "p"}, func(name string) string { return env[name] }); a.user != "u" || a.base != "https://mq.example" {
+	if a := newAPI(&options{url: "https://mq.example/", user: "u", password: "p"}, lookup); a.user != "u" || a.base != "https://mq.example" {
 		t.Errorf("asks %s as %s, want what the options say", a.base, a.user)
 	}
 }

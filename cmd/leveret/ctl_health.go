@@ -48,7 +48,7 @@ func (s *session) alive(ctx context.Context) error {
 }
 
 func ping(ctx context.Context, s *session, _ []string) error {
-	s.say("Will ping the broker at %s. This only checks that it runs and answers.", s.api.base)
+	s.say("Will ping the broker at %s. This only checks that it runs and answers.", s.api.shown)
 	if err := s.alive(ctx); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func ping(ctx context.Context, s *session, _ []string) error {
 // checkRunning asks for the state of the store, too, if the login may. Health
 // checks often have none: then an answer has to do.
 func checkRunning(ctx context.Context, s *session, _ []string) error {
-	s.say("Checking if the broker at %s is running ...", s.api.base)
+	s.say("Checking if the broker at %s is running ...", s.api.shown)
 	if err := s.alive(ctx); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func checkRunning(ctx context.Context, s *session, _ []string) error {
 	if err != nil && !isStatus(err, http.StatusUnauthorized) {
 		return err
 	}
-	return s.result("The broker at %s is fully booted and running", s.api.base)
+	return s.result("The broker at %s is fully booted and running", s.api.shown)
 }
 
 func isRunning(ctx context.Context, s *session, _ []string) error {
@@ -82,7 +82,7 @@ func isBooting(_ context.Context, s *session, _ []string) error { return s.resul
 // checkOne makes one of the API's health checks.
 func checkOne(name string) func(context.Context, *session, []string) error {
 	return func(ctx context.Context, s *session, args []string) error {
-		s.say("Checking %s of the broker at %s ...", strings.Join(append([]string{name}, args...), " "), s.api.base)
+		s.say("Checking %s of the broker at %s ...", strings.Join(append([]string{name}, args...), " "), s.api.shown)
 		err := s.api.get(ctx, apiPath(append([]string{"health", "checks", name}, args...)...), nil)
 		if err != nil {
 			return s.failedCheck(err)
@@ -101,7 +101,7 @@ func (s *session) failedCheck(err error) error {
 }
 
 func checkAlarms(ctx context.Context, s *session, _ []string) error {
-	s.say("Asking the broker at %s to report its alarms ...", s.api.base)
+	s.say("Asking the broker at %s to report its alarms ...", s.api.shown)
 	err := s.api.get(ctx, apiPath("health", "checks", "local-alarms"), nil)
 	if isStatus(err, http.StatusServiceUnavailable) {
 		return exitf(exitUnavailable, "%v; publishers are blocked until there is room again: see `alarms` and `status`", err)
@@ -109,7 +109,7 @@ func checkAlarms(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	return s.result("The broker at %s reported no local alarms", s.api.base)
+	return s.result("The broker at %s reported no local alarms", s.api.shown)
 }
 
 func alarms(ctx context.Context, s *session, _ []string) error {
@@ -140,14 +140,14 @@ func checkPorts(ctx context.Context, s *session, _ []string) error {
 	if err := s.api.get(ctx, apiPath("overview"), &overview); err != nil {
 		return err
 	}
-	s.say("Testing TCP connections to all active listeners of the broker at %s ...", s.api.base)
+	s.say("Testing TCP connections to all active listeners of the broker at %s ...", s.api.shown)
 	for _, l := range overview.Listeners {
 		address := net.JoinHostPort(s.hostOf(l.Address), l.Port.String())
 		if err := connects(ctx, address); err != nil {
 			return exitf(exitUnavailable, "the listener for %s at %s takes no connection: %v", l.Protocol, address, err)
 		}
 	}
-	return s.result("Successfully connected to all of the %d listeners of the broker at %s", len(overview.Listeners), s.api.base)
+	return s.result("Successfully connected to all of the %d listeners of the broker at %s", len(overview.Listeners), s.api.shown)
 }
 
 func (s *session) hostOf(listen string) string {
@@ -187,7 +187,7 @@ const startupPoll = 100 * time.Millisecond
 // awaitStartup asks until there is an answer: a broker that is not there yet
 // cannot announce itself.
 func awaitStartup(ctx context.Context, s *session, _ []string) error {
-	s.say("Waiting for the broker at %s ...", s.api.base)
+	s.say("Waiting for the broker at %s ...", s.api.shown)
 	if s.opts.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(s.opts.timeout)*time.Second)
@@ -195,7 +195,7 @@ func awaitStartup(ctx context.Context, s *session, _ []string) error {
 	}
 	for s.alive(ctx) != nil {
 		if pause(ctx, startupPoll) != nil {
-			return exitf(exitTimeout, "no broker answers at %s after %d s; look into its log, or give it longer with --timeout", s.api.base, s.opts.timeout)
+			return exitf(exitTimeout, "no broker answers at %s after %d s; look into its log, or give it longer with --timeout", s.api.shown, s.opts.timeout)
 		}
 	}
 	return nil

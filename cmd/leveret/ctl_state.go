@@ -247,7 +247,7 @@ func memoryBreakdown(ctx context.Context, s *session, _ []string) error {
 }
 
 func serverVersion(ctx context.Context, s *session, _ []string) error {
-	s.say("Asking the broker at %s for its version ...", s.api.base)
+	s.say("Asking the broker at %s for its version ...", s.api.shown)
 	var version string
 	if err := s.api.get(ctx, apiPath("version"), &version); err != nil {
 		return err

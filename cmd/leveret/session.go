@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 // options are those that all commands of the client have.
 type options struct {
 	url, user, password string
+	dataDir             string
 	vhost               string
 	node                string // taken and ignored: there is one node behind a URL
 	formatter           string
@@ -33,8 +35,9 @@ type options struct {
 // add makes flags of the options, but for those that a command has for itself.
 func (o *options) add(to *pflag.FlagSet) {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&o.url, "url", "", "`address` of the HTTP API (default http://127.0.0.1:15672) [LEVERET_URL]")
-	f.StringVar(&o.user, "user", "", "`name` to log in with (default guest) [LEVERET_USER]")
+	f.StringVar(&o.url, "url", "", "`address` of the HTTP API (default: the socket in the data folder, then http://127.0.0.1:15672) [LEVERET_URL]")
+	f.StringVar(&o.dataDir, "data-dir", "", "`folder` of the broker's data, with the socket that needs no login [LEVERET_DATA_DIR]")
+	f.StringVar(&o.user, "user", "", "`name` to log in with (default: none over the socket, else guest) [LEVERET_USER]")
 	f.StringVar(&o.password, "password", "", "`password` to log in with (default guest); the variable keeps it out of sight [LEVERET_PASSWORD]")
 	f.StringVarP(&o.vhost, "vhost", "p", "/", "virtual `host`")
 	f.StringVarP(&o.node, "node", "n", "", "`name` of a node; ignored, see --url")
@@ -76,23 +79,35 @@ func open(cmd *cobra.Command, o *options) (*session, error) {
 		return nil, exitf(exitUsage, "there is no formatter %q; take one of %s", o.formatter, strings.Join(formatters, ", "))
 	}
 	return &session{
-		api: newAPI(o, os.Getenv), opts: o, flags: cmd.Flags(), cmd: cmd,
+		api: newAPI(o, os.LookupEnv), opts: o, flags: cmd.Flags(), cmd: cmd,
 		in: cmd.InOrStdin(), out: cmd.OutOrStdout(),
 	}, nil
 }
 
-// newAPI finds where the broker is and who asks. In the container of a broker
-// the variables that set it up are enough.
-func newAPI(o *options, env func(string) string) *api {
-	first := func(values ...string) string {
-		i := slices.IndexFunc(values, func(s string) bool { return s != "" })
-		return values[i]
+// newAPI finds where the broker is and who asks. A broker on this machine is
+// asked over the socket in its data directory, if no other is named; there is
+// no login then unless one is given. In the container of a broker the variables
+// that set it up are enough.
+func newAPI(o *options, lookup func(string) (string, bool)) *api {
+	env := func(name string) string {
+		v, _ := lookup(name)
+		return v
 	}
+	client := &http.Client{Timeout: time.Duration(o.timeout) * time.Second}
+	url := cmp.Or(o.url, env("LEVERET_URL"))
+	user, password := cmp.Or(o.user, env("LEVERET_USER")), cmp.Or(o.password, env("LEVERET_PASSWORD"))
+	if url == "" {
+		if path := adminSocket(o.dataDir, lookup); path != "" {
+			client.Transport = overSocket(path)
+			return &api{base: "http://127.0.0.1", shown: path, user: user, password: cmp.Or(password, "guest"), http: client}
+		}
+	}
+	base := baseURL(cmp.Or(url, env("LEVERET_MANAGEMENT_LISTEN"), config.DefaultManagementListen))
 	return &api{
-		base:     baseURL(first(o.url, env("LEVERET_URL"), env("LEVERET_MANAGEMENT_LISTEN"), config.DefaultManagementListen)),
-		user:     first(o.user, env("LEVERET_USER"), env("LEVERET_DEFAULT_USER"), env("RABBITMQ_DEFAULT_USER"), "guest"),
-		password: first(o.password, env("LEVERET_PASSWORD"), env("LEVERET_DEFAULT_PASS"), env("RABBITMQ_DEFAULT_PASS"), "guest"),
-		http:     &http.Client{Timeout: time.Duration(o.timeout) * time.Second},
+		base: base, shown: base,
+		user:     cmp.Or(user, env("LEVERET_DEFAULT_USER"), env("RABBITMQ_DEFAULT_USER"), "guest"),
+		password: cmp.Or(password, env("LEVERET_DEFAULT_PASS"), env("RABBITMQ_DEFAULT_PASS"), "guest"),
+		http:     client,
 	}
 }
 

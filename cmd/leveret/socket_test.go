@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leveretmq/leveret/broker"
+	"github.com/leveretmq/leveret/config"
+)
+
+// shortDir is a folder whose path leaves room for the name of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "lv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// startOnDisk starts a broker that has no HTTP API but that of its socket, in
+// the folder that the client's environment names.
+func startOnDisk(t *testing.T) (dataDir string) {
+	t.Helper()
+	dir := shortDir(t)
+	cfg := config.Default()
+	cfg.Listen, cfg.DataDir, cfg.Profile = "127.0.0.1:0", dir, config.Tiny
+	b := broker.New(cfg, nil)
+	if _, err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	ask(t, "")
+	t.Setenv("LEVERET_DATA_DIR", dir)
+	return dir
+}
+
+func TestSocketNeedsNoPassword(t *testing.T) {
+	dir := startOnDisk(t)
+	for _, line := range []string{
+		"rabbitmqctl change_password guest secret", // the default login works no more
+		"rabbitmqadmin declare queue name=q",
+		"rabbitmqctl add_vhost v",
+		"rabbitmqctl -p v list_queues",
+		"rabbitmq-diagnostics check_running",
+		"rabbitmq-diagnostics check_port_connectivity",
+		"leveret publish -k q hello",
+	} {
+		if code, _, errs := call(t, "", words(line)...); code != 0 {
+			t.Errorf("%s: exit %d, %s", line, code, errs)
+		}
+	}
+	if _, out, _ := call(t, "", "leveret", "get", "q"); out != "hello\n" {
+		t.Errorf("get prints %q", out)
+	}
+	if _, out, _ := call(t, "", "rabbitmqctl", "ping"); !strings.Contains(out, filepath.Join(dir, broker.AdminSocket)) {
+		t.Errorf("ping prints %q, want the path of the socket", out)
+	}
+	t.Setenv("LEVERET_DATA_DIR", t.TempDir())
+	for _, line := range []string{"--data-dir " + dir + " list_queues", "list_queues --data-dir " + dir} {
+		if code, _, errs := call(t, "", append([]string{"leveret"}, words(line)...)...); code != 0 {
+			t.Errorf("%s: exit %d, %s", line, code, errs)
+		}
+	}
+}
+
+func TestLoginOverTheSocket(t *testing.T) {
+	startOnDisk(t)
+	for password, want := range map[string]int{"guest": 0, "wrong": exitNoAccess} {
+		if code, _, errs := call(t, "", "rabbitmqctl", "--user", "guest", "--password", password, "list_queues"); code != want {
+			t.Errorf("password %s: exit %d, want %d; %s", password, code, want, errs)
+		}
+	}
+	if code, _, errs := call(t, "", "rabbitmqctl", "authenticate_user", "guest", "guest"); code != 0 {
+		t.Errorf("authenticate_user: exit %d, %s", code, errs)
+	}
+	if code, _, _ := call(t, "", "rabbitmqctl", "authenticate_user", "guest", "wrong"); code != exitData {
+		t.Errorf("authenticate_user with a wrong password: exit %d, want %d", code, exitData)
+	}
+}
+
+// The socket of a broker that was killed is no reason not to ask at the address.
+func TestDeadSocketIsPassedOver(t *testing.T) {
+	url := startBroker(t)
+	dir := shortDir(t)
+	l, err := net.Listen("unix", filepath.Join(dir, broker.AdminSocket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	ask(t, "")
+	t.Setenv("LEVERET_DATA_DIR", dir)
+	t.Setenv("LEVERET_MANAGEMENT_LISTEN", strings.TrimPrefix(url, "http://"))
+	if code, _, errs := call(t, "", "rabbitmqctl", "list_queues"); code != 0 {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+}
