@@ -100,6 +100,23 @@ func (v *VHost) Queues() iter.Seq[QueueInfo] {
 	return inOrder(all, func(info *QueueInfo) string { return info.Spec.Name })
 }
 
+// A QueueRef is a queue for who counts, without what a listing shows of it.
+type QueueRef struct {
+	Queue queue.Queue
+	Spec  *queue.Spec // not to be changed
+}
+
+// QueueRefs appends the queues to dst, in no order and as of the call. It costs
+// a fraction of what Queues does.
+func (v *VHost) QueueRefs(dst []QueueRef) []QueueRef {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for _, e := range v.queues {
+		dst = append(dst, QueueRef{e.q, &e.spec})
+	}
+	return dst
+}
+
 // inOrder goes through a list in order of name. It sorts pointers: an element is
 // some hundred bytes.
 func inOrder[T any](all []T, name func(*T) string) iter.Seq[T] {
