@@ -60,11 +60,22 @@ type Arguments struct {
 	MaxLength       int64 // messages; None
 	MaxLengthBytes  int64 // bytes of bodies; None
 	MaxPriority     int   // 0 is no priorities
-	DeliveryLimit   int64 // negative is unlimited; NoDeliveryLimit; quorum
+	DeliveryLimit   int64 // negative is unlimited; NoDeliveryLimit
 	ConsumerTimeout int64 // milliseconds; None
-	Overflow        Overflow
-	SingleActive    bool
-	DeadLetter      *Target // nil if none; the exchange may be ""
+	TimeoutAction   TimeoutAction
+
+	RedeliveryDelay      int64   // milliseconds; None
+	RedeliveryMultiplier float64 // at least 1; 0 if it is not set
+	RedeliveryDelayMax   int64   // milliseconds; None
+	RedeliveryJitter     float64 // 0 to 1; negative if it is not set
+
+	// Deduplication names the header whose value tells messages apart of which
+	// the queue is to hold one only; "" is none.
+	Deduplication string
+
+	Overflow     Overflow
+	SingleActive bool
+	DeadLetter   *Target // nil if none; the exchange may be ""
 }
 
 // NewArguments returns the arguments of a queue declared without any.
@@ -73,6 +84,7 @@ func NewArguments() Arguments {
 		Table: frames.Table{{Name: "x-queue-type", Value: Classic}}, Type: Classic,
 		Expires: None, MessageTTL: None, MaxLength: None, MaxLengthBytes: None,
 		DeliveryLimit: NoDeliveryLimit, ConsumerTimeout: None,
+		RedeliveryDelay: None, RedeliveryDelayMax: None, RedeliveryJitter: None,
 	}
 }
 
@@ -82,13 +94,16 @@ func (a Arguments) normal() Arguments {
 		return a
 	}
 	a.Expires = None
-	for _, n := range []*int64{&a.MessageTTL, &a.MaxLength, &a.MaxLengthBytes, &a.ConsumerTimeout} {
+	for _, n := range []*int64{&a.MessageTTL, &a.MaxLength, &a.MaxLengthBytes, &a.ConsumerTimeout, &a.RedeliveryDelay, &a.RedeliveryDelayMax} {
 		if *n == 0 {
 			*n = None
 		}
 	}
 	if a.DeliveryLimit == 0 {
 		a.DeliveryLimit = NoDeliveryLimit
+	}
+	if a.RedeliveryJitter == 0 {
+		a.RedeliveryJitter = None
 	}
 	return a
 }
@@ -128,6 +143,7 @@ func ParseArguments(t frames.Table, vhost, name string, durable, exclusive, auto
 	if err := p.properties(durable, exclusive, autoDelete); err != nil {
 		return Arguments{}, err
 	}
+	p.Deduplication = deduplication(t, p.Type)
 	p.Table = t
 	if QueueType(t) == "" {
 		p.Table = append(t.Without("x-queue-type"), frames.Field{Name: "x-queue-type", Value: Classic})
@@ -178,8 +194,14 @@ func arguments() []argument {
 		{"x-queue-leader-locator", yes, yes, yes, oneOf("invalid_queue_locator_arg", "client-local", "balanced", "random", "least-leaders")},
 		// Not validated: RabbitMQ 4.0 takes any value.
 		{"x-queue-master-locator", yes, no, no, anything},
-		{"x-delivery-limit", no, yes, no, func(p *parser, v any) string { return integerIfAny(v, &p.DeliveryLimit) }},
+		{"x-delivery-limit", yes, yes, no, func(p *parser, v any) string { return integerIfAny(v, &p.DeliveryLimit) }},
 		{"x-consumer-timeout", yes, yes, yes, func(p *parser, v any) string { return integerIfAny(v, &p.ConsumerTimeout) }},
+		// Not RabbitMQ's.
+		{"x-consumer-timeout-action", yes, yes, no, parseTimeoutActionArgument},
+		{"x-redelivery-delay", yes, yes, no, func(p *parser, v any) string { return nonNegative(v, maxExpiry, &p.RedeliveryDelay) }},
+		{"x-redelivery-delay-multiplier", yes, yes, no, func(p *parser, v any) string { return number(v, 1, maxMultiplier, &p.RedeliveryMultiplier) }},
+		{"x-redelivery-delay-max", yes, yes, no, func(p *parser, v any) string { return positive(v, maxExpiry, &p.RedeliveryDelayMax) }},
+		{"x-redelivery-jitter", yes, yes, no, func(p *parser, v any) string { return number(v, 0, 1, &p.RedeliveryJitter) }},
 	}
 }
 
@@ -224,7 +246,7 @@ const maxSegmentSize = 3_000_000_000
 // properties refuses what quorum queues and streams cannot be.
 func (p *parser) properties(durable, exclusive, autoDelete bool) error {
 	if p.Type == Classic {
-		return nil
+		return p.classicLimit()
 	}
 	property := ""
 	switch {
@@ -254,6 +276,37 @@ func (p *parser) properties(durable, exclusive, autoDelete bool) error {
 	return nil
 }
 
+// classicLimit refuses a delivery limit that is no integer: a quorum queue takes
+// it for none (RabbitMQ 4.0), but a classic queue has one only if it is set.
+func (p *parser) classicLimit() error {
+	if v, ok := p.table.Lookup("x-delivery-limit"); ok {
+		if _, ok := frames.Integer(v); !ok {
+			return frames.Errorf(frames.PreconditionFailed, `invalid arg 'x-delivery-limit' for %s: "expected integer, got %s"`,
+				p.resource, frames.TypeName(v))
+		}
+	}
+	return nil
+}
+
+// deduplication is the header by which a queue with these arguments drops
+// duplicates of what it holds, or "". With a size or a time, other ids are
+// remembered than those of messages in the queue, which is not the queue's work.
+func deduplication(t frames.Table, queueType string) string {
+	if on, _ := t.Lookup("x-message-deduplication"); on != true || queueType == Stream {
+		return ""
+	}
+	for _, name := range [2]string{"x-cache-size", "x-cache-ttl"} {
+		if _, ok := t.Lookup(name); ok {
+			return ""
+		}
+	}
+	if v, ok := t.Lookup("x-deduplication-header"); ok {
+		name, _ := v.(string)
+		return name
+	}
+	return "x-deduplication-header"
+}
+
 // maxExpiry is the longest TTL or expiry in milliseconds: ten years of 365
 // days (RabbitMQ 4.0).
 const maxExpiry = 315_360_000_000
@@ -279,6 +332,38 @@ func positive(v any, limit int64, to *int64) string {
 		return "{value_zero,0}"
 	}
 	return nonNegative(v, limit, to)
+}
+
+// maxMultiplier bounds by how much a wait may grow each time.
+const maxMultiplier = 1e6
+
+// number takes an integer or a float of low to high.
+func number(v any, low, high float64, to *float64) string {
+	var f float64
+	switch v := v.(type) {
+	case float32:
+		f = float64(v)
+	case float64:
+		f = v
+	default:
+		n, ok := frames.Integer(v)
+		if !ok {
+			return `"expected number, got ` + frames.TypeName(v) + `"`
+		}
+		f = float64(n)
+	}
+	switch {
+	case f != f: // not a number
+		return `"expected number, got nan"`
+	case f < 0:
+		return "{value_negative," + term(v) + "}"
+	case f < low:
+		return "{value_too_small," + term(v) + "}"
+	case f > high:
+		return "{value_too_large," + term(v) + "}"
+	}
+	*to = f
+	return ""
 }
 
 func ignoredSize(_ *parser, v any) string {
@@ -367,6 +452,18 @@ func parseOverflowArgument(p *parser, v any) string {
 	p.Overflow = parseOverflow(s)
 	if p.Overflow == OverflowUnset {
 		return "invalid_overflow"
+	}
+	return ""
+}
+
+func parseTimeoutActionArgument(p *parser, v any) string {
+	s, ok := v.(string)
+	if !ok {
+		return unacceptable(v)
+	}
+	p.TimeoutAction = parseTimeoutAction(s)
+	if p.TimeoutAction == TimeoutUnset {
+		return "invalid_consumer_timeout_action"
 	}
 	return ""
 }

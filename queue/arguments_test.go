@@ -2,6 +2,7 @@ package queue
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/leveretmq/leveret/frames"
@@ -80,7 +81,26 @@ func TestParseArguments(t *testing.T) {
 		{table("x-consumer-timeout", "soon"), ""},
 		{table("x-nonsense", "1", "other", int32(2), "x-ha-policy", "all"), ""},
 		{table("x-stream-filter-size-bytes", int32(1)), ""},
-		{table("x-delivery-limit", int32(3)), "invalid arg 'x-delivery-limit' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{table("x-delivery-limit", int32(3)), ""},
+		{table("x-delivery-limit", "3"), "invalid arg 'x-delivery-limit'" + q + `"expected integer, got longstr"`},
+		{table("x-consumer-timeout-action", "requeue"), ""},
+		{table("x-consumer-timeout-action", "shrug"), "invalid arg 'x-consumer-timeout-action'" + q + "invalid_consumer_timeout_action"},
+		{table("x-consumer-timeout-action", true), "invalid arg 'x-consumer-timeout-action'" + q + "{unacceptable_type,bool}"},
+		{table("x-redelivery-delay", int32(0)), ""},
+		{table("x-redelivery-delay", int32(-1)), "invalid arg 'x-redelivery-delay'" + q + "{value_negative,-1}"},
+		{table("x-redelivery-delay", int64(315_360_000_001)), "invalid arg 'x-redelivery-delay'" + q + "{value_too_large,315360000001}"},
+		{table("x-redelivery-delay", 1.5), "invalid arg 'x-redelivery-delay'" + q + `"expected integer, got double"`},
+		{table("x-redelivery-delay-multiplier", 1.5), ""},
+		{table("x-redelivery-delay-multiplier", int32(2)), ""},
+		{table("x-redelivery-delay-multiplier", float32(0.5)), "invalid arg 'x-redelivery-delay-multiplier'" + q + "{value_too_small,0.5}"},
+		{table("x-redelivery-delay-multiplier", "2"), "invalid arg 'x-redelivery-delay-multiplier'" + q + `"expected number, got longstr"`},
+		{table("x-redelivery-delay-multiplier", math.NaN()), "invalid arg 'x-redelivery-delay-multiplier'" + q + `"expected number, got nan"`},
+		{table("x-redelivery-delay-multiplier", math.Inf(1)), "invalid arg 'x-redelivery-delay-multiplier'" + q + "{value_too_large,+Inf}"},
+		{table("x-redelivery-delay-max", int32(1)), ""},
+		{table("x-redelivery-delay-max", int32(0)), "invalid arg 'x-redelivery-delay-max'" + q + "{value_zero,0}"},
+		{table("x-redelivery-jitter", int32(1)), ""},
+		{table("x-redelivery-jitter", -0.5), "invalid arg 'x-redelivery-jitter'" + q + "{value_negative,-0.5}"},
+		{table("x-redelivery-jitter", 1.5), "invalid arg 'x-redelivery-jitter'" + q + "{value_too_large,1.5}"},
 		{table("x-dead-letter-strategy", "at-least-once"), "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
 		{table("x-dead-letter-strategy", "sometimes"), "invalid arg 'x-dead-letter-strategy'" + q + "invalid_dlx_strategy"},
 		{table("x-quorum-initial-group-size", int32(0)), "invalid arg 'x-quorum-initial-group-size'" + q + "{value_zero,0}"},
@@ -108,6 +128,9 @@ func TestParseArgumentsOfOtherTypes(t *testing.T) {
 		{table("x-queue-type", "quorum"), true, true, false, "invalid property 'exclusive-owner' for queue 'q' in vhost '/'"},
 		{table("x-queue-type", "stream"), true, false, true, "invalid property 'auto-delete' for queue 'q' in vhost '/'"},
 		{table("x-queue-type", "quorum", "x-delivery-limit", "a string"), true, false, false, ""},
+		{table("x-queue-type", "quorum", "x-redelivery-delay", int32(5), "x-consumer-timeout-action", "close"), true, false, false, ""},
+		{table("x-queue-type", "stream", "x-redelivery-delay", int32(5)), true, false, false, "invalid arg 'x-redelivery-delay' for queue 'q' in vhost '/' of queue type rabbit_stream_queue"},
+		{table("x-queue-type", "stream", "x-consumer-timeout-action", "close"), true, false, false, "invalid arg 'x-consumer-timeout-action' for queue 'q' in vhost '/' of queue type rabbit_stream_queue"},
 		{table("x-queue-type", "quorum", "x-max-priority", int32(3)), true, false, false, "invalid arg 'x-max-priority' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue"},
 		{table("x-queue-type", "quorum", "x-queue-mode", "lazy"), false, false, false, "invalid arg 'x-queue-mode' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue"},
 		{table("x-queue-type", "quorum", "x-overflow", "reject-publish-dlx"), true, false, false, ""},

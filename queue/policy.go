@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -36,6 +37,11 @@ type Policy struct {
 	MaxLengthBytes       int64 // bytes of bodies; None
 	DeliveryLimit        int64 // negative is unlimited; NoDeliveryLimit
 	ConsumerTimeout      int64 // milliseconds; None
+	TimeoutAction        TimeoutAction
+	RedeliveryDelay      int64   // milliseconds; None
+	RedeliveryMultiplier float64 // at least 1; 0 if it is not set
+	RedeliveryDelayMax   int64   // milliseconds; None
+	RedeliveryJitter     float64 // 0 to 1; negative if it is not set
 	Overflow             Overflow
 	DeadLetterExchange   *string
 	DeadLetterRoutingKey *string
@@ -50,7 +56,8 @@ type policyKey struct {
 	classic, quorum, stream bool // which queues support it
 }
 
-// policyKeys are all keys that a definition may have (RabbitMQ 4.0).
+// policyKeys are all keys that a definition may have: those of RabbitMQ 4.0, and
+// some of our own.
 func policyKeys() map[string]policyKey {
 	const yes, no = true, false
 	return map[string]policyKey{
@@ -65,7 +72,7 @@ func policyKeys() map[string]policyKey {
 		"max-in-memory-length":    {isAtLeast(0), "maximum memory in bytes", yes, no, yes, no},
 		"max-in-memory-bytes":     {isAtLeast(0), "maximum memory in bytes", yes, no, yes, no},
 		"overflow":                {isOneOf("drop-head", "reject-publish", "reject-publish-dlx"), "overflow value", yes, yes, yes, no},
-		"delivery-limit":          {isAtLeast(math.MinInt64), "delivery limit", yes, no, yes, no},
+		"delivery-limit":          {isAtLeast(math.MinInt64), "delivery limit", yes, yes, yes, no},
 		"queue-mode":              {isOneOf("default", "lazy"), "queue-mode value", no, yes, no, no},
 		"queue-version":           {isBetween(1, 2), "queue version", yes, yes, yes, yes},
 		"consumer-timeout":        {isAtLeast(0), "consumer timeout", no, yes, yes, yes},
@@ -76,6 +83,12 @@ func policyKeys() map[string]policyKey {
 		"stream-max-segment-size-bytes": {isBetween(0, maxSegmentSize), "segment size", no, no, no, yes},
 		"stream-filter-size-bytes":      {isBetween(16, 255), "filter size. Valid range is 16-255.", no, yes, yes, yes},
 		"target-group-size":             {isAtLeast(1), "target group size", yes, no, yes, no},
+		// Not RabbitMQ's.
+		"consumer-timeout-action":     {isOneOf("close", "requeue"), "consumer timeout action", no, yes, yes, no},
+		"redelivery-delay":            {isBetween(0, maxExpiry), "redelivery delay", no, yes, yes, no},
+		"redelivery-delay-multiplier": {isNumber(1, maxMultiplier), "redelivery delay multiplier", no, yes, yes, no},
+		"redelivery-delay-max":        {isBetween(1, maxExpiry), "maximum redelivery delay", no, yes, yes, no},
+		"redelivery-jitter":           {isNumber(0, 1), "redelivery jitter", no, yes, yes, no},
 		// Of the federation plugin, see Federates.
 		"federation-upstream":         {isString, "federation upstream", no, yes, yes, yes},
 		"federation-upstream-set":     {isString, "federation upstream set", no, yes, yes, yes},
@@ -203,6 +216,13 @@ func Merge(policy, operator *NamedDefinition) Policy {
 	if s, ok := d["overflow"].(string); ok {
 		p.Overflow = parseOverflow(s)
 	}
+	if s, ok := d["consumer-timeout-action"].(string); ok {
+		p.TimeoutAction = parseTimeoutAction(s)
+	}
+	p.RedeliveryDelay = d.integer("redelivery-delay", None)
+	p.RedeliveryMultiplier = d.number("redelivery-delay-multiplier", 0)
+	p.RedeliveryDelayMax = d.integer("redelivery-delay-max", None)
+	p.RedeliveryJitter = d.number("redelivery-jitter", None)
 	p.DeadLetterExchange = d.text("dead-letter-exchange")
 	p.DeadLetterRoutingKey = d.text("dead-letter-routing-key")
 	return p
@@ -211,6 +231,13 @@ func Merge(policy, operator *NamedDefinition) Policy {
 func (d Definition) integer(key string, unset int64) int64 {
 	if n, ok := jsonInteger(d[key]); ok {
 		return n
+	}
+	return unset
+}
+
+func (d Definition) number(key string, unset float64) float64 {
+	if f, ok := jsonNumber(d[key]); ok {
+		return f
 	}
 	return unset
 }
@@ -230,6 +257,8 @@ type Settings struct {
 	MaxLengthBytes  int64 // bytes of bodies; None
 	DeliveryLimit   int64 // negative is unlimited; NoDeliveryLimit
 	ConsumerTimeout int64 // milliseconds; None
+	TimeoutAction   TimeoutAction
+	Backoff         Backoff
 	Overflow        Overflow
 	DeadLetter      *Target // nil if none
 }
@@ -237,7 +266,8 @@ type Settings struct {
 // Effective joins arguments and policy: the smaller one of sizes and times; of
 // overflow the argument's for a classic queue, even against the operator's, but
 // the policy's for a quorum queue; of the dead-letter target the argument's
-// (RabbitMQ 4.0). Overflow is never OverflowUnset.
+// (RabbitMQ 4.0), as of everything that RabbitMQ does not have. Overflow and
+// TimeoutAction are never unset.
 func Effective(a Arguments, p Policy) Settings {
 	a, p = a.normal(), p.normal()
 	s := Settings{
@@ -247,8 +277,13 @@ func Effective(a Arguments, p Policy) Settings {
 		MaxLengthBytes:  smallest(a.MaxLengthBytes, p.MaxLengthBytes),
 		DeliveryLimit:   deliveryLimit(a.DeliveryLimit, p.DeliveryLimit),
 		ConsumerTimeout: smallest(a.ConsumerTimeout, p.ConsumerTimeout),
+		TimeoutAction:   CloseChannel,
+		Backoff:         backoff(a, p),
 		Overflow:        DropHead,
 		DeadLetter:      deadLetterTarget(a, p),
+	}
+	if action := cmp.Or(a.TimeoutAction, p.TimeoutAction); action != TimeoutUnset {
+		s.TimeoutAction = action
 	}
 	first, second := a.Overflow, p.Overflow
 	if a.Type == Quorum {
@@ -269,13 +304,16 @@ func (p Policy) normal() Policy {
 		return p
 	}
 	p.Expires = None
-	for _, n := range []*int64{&p.MessageTTL, &p.MaxLength, &p.MaxLengthBytes, &p.ConsumerTimeout} {
+	for _, n := range []*int64{&p.MessageTTL, &p.MaxLength, &p.MaxLengthBytes, &p.ConsumerTimeout, &p.RedeliveryDelay, &p.RedeliveryDelayMax} {
 		if *n == 0 {
 			*n = None
 		}
 	}
 	if p.DeliveryLimit == 0 {
 		p.DeliveryLimit = NoDeliveryLimit
+	}
+	if p.RedeliveryJitter == 0 {
+		p.RedeliveryJitter = None
 	}
 	return p
 }
@@ -327,6 +365,19 @@ func jsonInteger(v any) (int64, bool) {
 	return 0, false
 }
 
+// jsonNumber returns the value of a JSON number.
+func jsonNumber(v any) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case json.Number:
+		f, err := v.Float64()
+		return f, err == nil
+	}
+	n, ok := jsonInteger(v)
+	return float64(n), ok
+}
+
 func isString(v any) bool {
 	_, ok := v.(string)
 	return ok
@@ -345,6 +396,13 @@ func isBetween(low, high int64) func(any) bool {
 	return func(v any) bool {
 		n, ok := jsonInteger(v)
 		return ok && n >= low && n <= high
+	}
+}
+
+func isNumber(low, high float64) func(any) bool {
+	return func(v any) bool {
+		f, ok := jsonNumber(v)
+		return ok && f >= low && f <= high
 	}
 }
 

@@ -41,6 +41,15 @@ func TestValidateDefinition(t *testing.T) {
 		{`{"stream-filter-size-bytes": 15}`, false, "15 is not a valid filter size. Valid range is 16-255."},
 		{`{"max-length": 5, "delivery-limit": 3, "overflow": "drop-head"}`, true, ""},
 		{`{"dead-letter-exchange": "x"}`, true, `[{<<"dead-letter-exchange">>,<<"x">>}] are not recognised policy settings`},
+		{`{"redelivery-delay": 100, "redelivery-delay-multiplier": 1.5, "redelivery-delay-max": 1000, "redelivery-jitter": 0.5}`, false, ""},
+		{`{"redelivery-delay": -1}`, false, "-1 is not a valid redelivery delay"},
+		{`{"redelivery-delay": 1.5}`, false, "1.5 is not a valid redelivery delay"},
+		{`{"redelivery-delay-multiplier": 0.5}`, false, "0.5 is not a valid redelivery delay multiplier"},
+		{`{"redelivery-delay-multiplier": "2"}`, false, `<<"2">> is not a valid redelivery delay multiplier`},
+		{`{"redelivery-delay-max": 0}`, false, "0 is not a valid maximum redelivery delay"},
+		{`{"redelivery-jitter": 1.5}`, false, "1.5 is not a valid redelivery jitter"},
+		{`{"consumer-timeout-action": "shrug"}`, false, `<<"shrug">> is not a valid consumer timeout action`},
+		{`{"redelivery-delay": 5}`, true, `[{<<"redelivery-delay">>,5}] are not recognised policy settings`},
 		{`{"queue-mode": "lazy"}`, true, `[{<<"queue-mode">>,<<"lazy">>}] are not recognised policy settings`},
 	} {
 		got := ""
@@ -59,7 +68,9 @@ func TestSupports(t *testing.T) {
 		classic, quorum, stream bool
 	}{
 		{`{"max-length": 5}`, true, true, false},
-		{`{"max-length": 5, "delivery-limit": 2}`, false, true, false},
+		{`{"max-length": 5, "delivery-limit": 2}`, true, true, false},
+		{`{"redelivery-delay": 5}`, true, true, false},
+		{`{"consumer-timeout-action": "requeue"}`, true, true, false},
 		{`{"max-length-bytes": 5}`, true, true, true},
 		{`{"max-length-bytes": 5, "max-age": "1h"}`, false, false, true},
 		{`{"queue-mode": "lazy"}`, true, false, false},

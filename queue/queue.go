@@ -86,7 +86,7 @@ type Queue interface {
 	// Resume says that the consumer has room again: in its outbox, or in the
 	// window it shares.
 	Resume(s *Subscription)
-	// Purge drops the ready messages and returns how many those were.
+	// Purge drops the messages that no consumer has and returns how many those were.
 	Purge() (int, error)
 	// SetPolicy makes a policy, merged of user and operator policy, take effect
 	// at once. The owner calls it, perhaps with no policy, for each queue that
@@ -125,6 +125,11 @@ type Consumer interface {
 	// Activated says that a single active consumer became active or ceased to be.
 	Activated(s *Subscription, active bool)
 }
+
+// A Watcher is a Consumer that wants to know when Status.ConsumerTimeout or its
+// action have changed. The method is called with the queue's lock held, as those
+// of a Consumer are.
+type Watcher interface{ TimeoutChanged(s *Subscription) }
 
 // A Subscription is one consumer's place at a queue.
 type Subscription struct {
@@ -200,17 +205,20 @@ func (w *Window) Give(n int) (resume bool) {
 type Status struct {
 	Ready, Unacked           int
 	ReadyBytes, UnackedBytes int64 // of bodies
+	Delayed                  int   // came back and wait for their time; not among Ready
+	DelayedBytes             int64 // of their bodies
 	Consumers                int
-	Persistent               int   // ready and unacknowledged messages that are stored
+	Persistent               int   // ready, delayed and unacknowledged messages that are stored
 	InMemory                 int   // ready messages whose body is in memory
 	HeadTime                 int64 // Unix milliseconds of the oldest ready message; 0 if none
 	Policy                   Policy
 	ActiveTag                string // the single active consumer's tag
 	ExclusiveTag             string // the exclusive consumer's tag
 	ConsumerTimeout          int64  // milliseconds, of argument and policy; None if neither says
-	IdleSince                int64  // Unix milliseconds since when there is no consumer and no use; 0 if used
+	TimeoutAction            TimeoutAction
+	IdleSince                int64 // Unix milliseconds since when there is no consumer and no use; 0 if used
 
 	// Counters since the queue was made or recovered.
 	Published, Delivered, DeliveredNoAck, Got, GotNoAck, GetEmpty, Acked, Redelivered uint64
-	DeadLettered, Expired, Dropped, Refused                                           uint64
+	DeadLettered, Expired, Dropped, Refused, Duplicates                               uint64
 }

@@ -136,7 +136,7 @@ func TestPolicyAppliesTo(t *testing.T) {
 		{"classic_queues", length, true, false, false},
 		{"quorum_queues", length, false, true, false},
 		{"streams", length, false, false, true},
-		{"queues", queue.Definition{"max-length": 1, "delivery-limit": 1}, false, true, false}, // one key that is not supported
+		{"queues", queue.Definition{"max-length": 1, "max-in-memory-length": 1}, false, true, false}, // one key that is not supported
 	} {
 		p := Policy{ApplyTo: tt.applyTo, Definition: tt.definition}
 		if err := p.validate(false); err != nil {

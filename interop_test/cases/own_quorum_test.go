@@ -98,8 +98,8 @@ func TestQuorumDeclareRules(t *testing.T) {
 		}
 		c.is(c.declare("q", tt.flags, args), tt.want)
 	}
-	c.is(c.declare("classic", "d", table{"x-delivery-limit", 3}),
-		"channel 406 PRECONDITION_FAILED - invalid arg 'x-delivery-limit' for queue 'classic' in vhost '/' of queue type rabbit_classic_queue (50,10)")
+	c.is(c.declare("classic", "d", table{"x-dead-letter-strategy", "at-most-once"}),
+		"channel 406 PRECONDITION_FAILED - invalid arg 'x-dead-letter-strategy' for queue 'classic' in vhost '/' of queue type rabbit_classic_queue (50,10)")
 }
 
 // Channel-wide prefetch is not for quorum queues (kombu#2469, py-amqp#302).

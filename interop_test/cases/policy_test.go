@@ -53,7 +53,7 @@ func TestPolicyAgainstArguments(t *testing.T) {
 		{"overflow of the policy", table{"x-max-length", 2}, map[string]any{"overflow": "reject-publish"}, nil, 5, 2, "nack"},
 		{"overflow of the operator", table{"x-max-length", 2}, map[string]any{"overflow": "drop-head"}, map[string]any{"overflow": "reject-publish"}, 5, 2, "nack"},
 		{"bytes", nil, map[string]any{"max-length-bytes": 3}, nil, 5, 3, "ack"},
-		{"a key the type does not know voids the policy", nil, map[string]any{"max-length": 2, "delivery-limit": 3}, nil, 5, 5, "ack"},
+		{"a key the type does not know voids the policy", nil, map[string]any{"max-length": 2, "dead-letter-strategy": "at-most-once"}, nil, 5, 5, "ack"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := inVHost(t, func(v string) {

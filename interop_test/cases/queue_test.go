@@ -116,7 +116,6 @@ func TestQueueArguments(t *testing.T) {
 		{"x-queue-master-locator", "whatever", ok},
 		{"x-queue-leader-locator", "balanced", ok},
 		{"x-queue-leader-locator", "whatever", bad("x-queue-leader-locator", "invalid_queue_locator_arg")},
-		{"x-delivery-limit", 5, other("x-delivery-limit", "classic")},
 		{"x-quorum-initial-group-size", 3, other("x-quorum-initial-group-size", "classic")},
 		{"x-max-in-memory-length", 3, other("x-max-in-memory-length", "classic")},
 		{"x-dead-letter-strategy", "at-most-once", other("x-dead-letter-strategy", "classic")},
