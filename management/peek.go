@@ -19,6 +19,7 @@ const (
 type peeking struct {
 	getting
 	offset int
+	from   queue.ID // older messages are left out
 	filter *messageFilter
 }
 
@@ -34,13 +35,19 @@ func readPeeking(b body) (peeking, error) {
 			*to = int(max(0, min(n, maxScan)))
 		}
 	}
+	from, _, err := b.integer("from")
+	if err != nil {
+		return p, err
+	}
+	p.from = queue.ID(max(0, from))
 	p.filter, err = readFilter(b)
 	return p, err
 }
 
 // peek handles POST /queues/V/N/peek, which RabbitMQ does not have: it shows
 // ready messages without changing their order or their flags. For as long as
-// it looks consumers do not get them.
+// it looks consumers do not get them. To follow a queue, ask again with from as
+// the next of the answer before.
 func peek(r *request) (reply, error) {
 	b, err := r.body()
 	if err != nil {
@@ -78,7 +85,7 @@ func (r *request) readable(name string) (queue.Queue, error) {
 func (p *peeking) look(q queue.Queue) (object, error) {
 	var taken []queue.Delivery
 	defer func() { q.Settle(nil, taken, queue.Returned) }()
-	list, matched, left, size := []object{}, 0, 0, 0
+	list, matched, left, size, next := []object{}, 0, 0, 0, p.from
 	for len(taken) < maxScan && size < maxScanBytes && len(list) < p.count {
 		d, more, found, err := q.Get(false)
 		if err != nil {
@@ -89,19 +96,20 @@ func (p *peeking) look(q queue.Queue) (object, error) {
 		}
 		taken, left = append(taken, d), more
 		size += len(d.Msg.Body)
-		if !p.filter.matches(d.Msg) {
+		next = max(next, d.ID+1)
+		if d.ID < p.from || !p.filter.matches(d.Msg) {
 			continue
 		}
 		if matched++; matched > p.offset {
 			list = append(list, p.object(&d, len(taken)-1))
 		}
 	}
-	return object{{"messages", list}, {"scanned", len(taken)}, {"left", left}}, nil
+	return object{{"messages", list}, {"scanned", len(taken)}, {"left", left}, {"next", uint64(next)}}, nil
 }
 
 // object is a message with its place in the queue and how long it has been here.
 func (p *peeking) object(d *queue.Delivery, position int) object {
-	o := object{{"position", position}, {"age_ms", d.Msg.Age(time.Now()).Milliseconds()}, {"delivery_count", int64(d.Count)}}
+	o := object{{"position", position}, {"id", uint64(d.ID)}, {"age_ms", d.Msg.Age(time.Now()).Milliseconds()}, {"delivery_count", int64(d.Count)}}
 	for _, m := range p.messageObject(d, 0) {
 		if m.name != "message_count" {
 			o = append(o, m)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,7 +35,9 @@ func messageCommands() []command {
 				f.IntP("count", "c", 0, "end after so many; 0 is never")
 				f.Bool("until-empty", false, "end when the queue is empty")
 			}},
-		{use: "queue", short: "Look into a queue, or move messages elsewhere: peek, copy, move, redrive", sub: transferCommands()},
+		{use: "queue", short: "Look into a queue, or move messages elsewhere: peek, grep, tail, unacked, copy, move, redrive, purge",
+			sub: slices.Concat(inspectCommands(), transferCommands())},
+		{use: "dlq", short: "Find dead letters, and send them back: list, show, redrive", sub: dlqCommands()},
 	}
 }
 

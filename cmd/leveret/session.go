@@ -129,6 +129,11 @@ func (s *session) say(format string, args ...any) {
 	}
 }
 
+// warn prints a line about what the command could not do, besides the result.
+func (s *session) warn(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.cmd.ErrOrStderr(), format+"\n", args...) // there is nobody else to tell
+}
+
 // printf prints what the command is for. That nobody reads it any more is no
 // error: `leveret list_queues | head` is common.
 func (s *session) printf(format string, args ...any) {

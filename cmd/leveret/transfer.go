@@ -7,15 +7,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// transferCommands are those of `queue`, which RabbitMQ has not.
+// transferCommands are those of `queue` that take messages elsewhere, which
+// RabbitMQ has not.
 func transferCommands() []command {
 	return []command{
-		{use: "peek QUEUE", short: "Show messages without changing their order or their flags", args: cobra.ExactArgs(1), run: peek,
-			flags: func(f *pflag.FlagSet) {
-				filterFlags(f)
-				f.IntP("count", "c", 50, "show at most so many")
-				f.Int("offset", 0, "skip so many first")
-			}},
 		{use: "copy QUEUE", short: "Publish copies of messages elsewhere", args: cobra.ExactArgs(1), run: copyMessages, flags: targetFlags},
 		{use: "move QUEUE", short: "Move messages elsewhere", args: cobra.ExactArgs(1), run: moveMessages, flags: targetFlags},
 		{use: "redrive QUEUE", short: "Move dead letters back to the queues that they come from", args: cobra.ExactArgs(1), run: redrive,
@@ -78,21 +73,6 @@ func (s *session) addTarget(body map[string]any) error {
 	}
 	body["to"] = to
 	return nil
-}
-
-func peek(ctx context.Context, s *session, args []string) error {
-	body, err := s.chosen()
-	if err != nil {
-		return err
-	}
-	var answer struct{ Messages []object }
-	if err := s.api.post(ctx, apiPath("queues", s.opts.vhost, args[0], "peek"), body, &answer); err != nil {
-		return s.missingQueue(err, args[0])
-	}
-	if s.opts.formatter == "json" {
-		return s.printMessages(answer.Messages)
-	}
-	return s.print(tableOf(same("position age_ms redelivered exchange routing_key payload_bytes payload"), answer.Messages))
 }
 
 func copyMessages(ctx context.Context, s *session, args []string) error {
