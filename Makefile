@@ -71,7 +71,7 @@ interop-celery: # a running worker cannot take more with a product of another na
 
 crash: ## kill brokers and stores ROUNDS times under load and look for what was confirmed
 	LEVERET_CRASH_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v -run 'TestCrash$$' ./persistence
-	LEVERET_CRASH_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v -run 'TestCrash$$' ./interop_test
+	LEVERET_CRASH_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v -run TestCrash ./interop_test
 
 soak: ## keep brokers busy for SOAK, kill them now and then, lose nothing, keep disk and memory small
 	go test -tags soak -timeout 0 -v -run TestSoak ./interop_test -soak $(SOAK)

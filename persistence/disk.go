@@ -38,6 +38,10 @@ type Disk struct {
 	diskFree    atomic.Int64
 	touched     atomic.Int64 // see touchPages
 
+	// together is held, shared, by Together, and alone while a round takes what was
+	// appended. Order: before the locks of logs and mu.
+	together sync.RWMutex
+
 	// mu guards the fields below. It is a leaf, held for a few instructions.
 	mu       sync.Mutex
 	logs     map[LogID]*diskLog

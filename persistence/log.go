@@ -17,6 +17,7 @@ type diskLog struct {
 	redelivered uint64 // the delivered mark found at Open; immutable
 	delivered   atomic.Uint64
 	fetching    atomic.Bool // a read-ahead is under way
+	ahead       bool        // see WriteAhead; set before the first Append
 
 	// mu guards the fields below, and the runs of this log wherever they are.
 	// It is held for one batch, never across a disk access. It is a leaf, but

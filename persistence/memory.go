@@ -86,6 +86,8 @@ func (m *Memory) All(kind Kind) iter.Seq2[string, []byte] {
 	}
 }
 
+func (m *Memory) Together(fn func()) { fn() }
+
 func (m *Memory) Wait(context.Context) error { return nil }
 
 func (m *Memory) Health() Health {
@@ -245,6 +247,8 @@ func (ln *memoryLane) compact() {
 	}
 	ln.recs, ln.gone, ln.head = recs, make([]bool, len(recs), cap(recs)), 0
 }
+
+func (l *memoryLog) WriteAhead() {}
 
 func (l *memoryLog) Delivered(uint64) {}
 

@@ -226,16 +226,23 @@ func (c *committer) reserve(r *round) {
 // gatherBatches takes what is appended.
 func (c *committer) gatherBatches(r *round) {
 	s := c.s
+	s.together.Lock()
+	defer s.together.Unlock()
 	s.waiting.Store(0)
 	s.mu.Lock()
 	queue := s.queue
 	s.queue = c.queue[:0]
 	s.mu.Unlock()
 	shared := false
+	var ahead []*batch
 	for _, l := range queue {
 		own := true
 		for _, b := range l.takePending() {
 			c.taken = append(c.taken, b)
+			if l.ahead {
+				ahead = append(ahead, b)
+				continue
+			}
 			shared = shared || b.shared
 			own = own && b.bytes >= ownChunk && !b.shared // what follows must not overtake
 			if own {
@@ -244,6 +251,9 @@ func (c *committer) gatherBatches(r *round) {
 				r.mixed = append(r.mixed, b)
 			}
 		}
+	}
+	if len(ahead) > 0 {
+		r.own = append(ahead, r.own...)
 	}
 	clear(queue)
 	c.queue = queue

@@ -70,6 +70,10 @@ type Store interface {
 	// then belong to no queue any more and are dropped.
 	Recovered() error
 
+	// Together calls fn. What fn appends, to whatever logs, is taken for the same
+	// round of commits; see Log.WriteAhead. fn must not call Together.
+	Together(fn func())
+
 	// Put writes a definition; it is durable when Put returns.
 	Put(kind Kind, key string, value []byte) error
 	// Delete removes a definition, durably; a missing one is no error.
@@ -102,6 +106,10 @@ type Log interface {
 	// has failed it calls r.Fail and then releases. recs may be reused after
 	// the call; the bytes it points to may not.
 	Append(recs []Record, r *message.Receipt)
+	// WriteAhead makes this a log of what is known of the records of other logs: of
+	// all that one Together appends, its own records are durable first. It is
+	// called once, before Append.
+	WriteAhead()
 	// Settle forgets records for good. Ids that the log does not hold are
 	// ignored; order does not matter, ascending is fastest.
 	Settle(ids []uint64)

@@ -232,6 +232,7 @@ func (s *fakeStore) Recovered() error {
 	return nil
 }
 
+func (s *fakeStore) Together(fn func())         { fn() }
 func (s *fakeStore) Wait(context.Context) error { return nil }
 func (s *fakeStore) Health() persistence.Health { return persistence.Health{} }
 func (s *fakeStore) Watch() <-chan struct{}     { return nil }
@@ -284,6 +285,7 @@ func (l *fakeLog) Settle(ids []uint64) {
 }
 
 func (l *fakeLog) SettleRange(persistence.Lane, uint64, uint64) int { return 0 }
+func (l *fakeLog) WriteAhead()                                      {}
 func (l *fakeLog) Delivered(uint64)                                 {}
 func (l *fakeLog) Durable() uint64                                  { return 0 }
 

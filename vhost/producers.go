@@ -22,12 +22,11 @@ import (
 // unroutable may be published again with its number.
 //
 // How it lasts: with a batch the vhost writes a record of each producer in it,
-// in a log of its own, right behind the messages; the confirm waits for both. The
-// record names the messages that were not yet safe when it was written, and
-// where they are, so that a start can tell whether they got there: if not, their
+// in a log of its own that is written ahead of the messages'; the confirm waits for
+// both. The record names the messages that were not yet safe when it was written,
+// and where they are, so that a start can tell whether they got there: if not, their
 // numbers are free again. So nothing that a retry is told to be safe is lost. A
-// message can be there twice only if the broker was killed between the commits
-// of message and record, which are almost always one, or after a consumer had
+// message can be stored twice only if the broker was killed after a consumer had
 // acknowledged the message and before its record was complete, which takes one
 // commit. The records of transient messages, and of what goes to queues that are not
 // durable, are kept in memory only.
@@ -112,15 +111,18 @@ var _ message.Owner = (*flight)(nil)
 // openProducers makes the producers of a vhost, or reads those of a log.
 func (v *VHost) openProducers(id persistence.LogID) (err error) {
 	v.producers = &producers{v: v, byID: make(map[string]*producer)}
+	store := v.set.config.Store
 	if id == 0 {
-		v.producers.log, err = v.set.config.Store.NewLog()
+		v.producers.log, err = store.NewLog()
+	} else {
+		v.producers.log, err = store.OpenLog(id)
+	}
+	if err != nil {
 		return err
 	}
-	v.producers.log, err = v.set.config.Store.OpenLog(id)
-	if err == nil {
-		v.producers.lastID = v.producers.log.LastID()
-	}
-	return err
+	v.producers.log.WriteAhead()
+	v.producers.lastID = v.producers.log.LastID()
+	return nil
 }
 
 // producerOf reads the headers of a message. ok is false unless both are there
@@ -245,6 +247,20 @@ func (c *claim) endLocked(free bool) {
 func (p *Publisher) flushProducers() {
 	t := p.v.producers
 	t.order.Lock()
+	// No commit has the messages without the records.
+	p.v.set.config.Store.Together(p.enqueueRecorded)
+	t.order.Unlock()
+	p.active = p.active[:0]
+	for i, f := range p.flights {
+		p.flights[i] = nil
+		f.r.Release()
+	}
+	p.flights = p.flights[:0]
+}
+
+// enqueueRecorded gives the batch to the queues, and writes what that means for
+// the producers in it.
+func (p *Publisher) enqueueRecorded() {
 	var places []place
 	for i, s := range p.active {
 		log := s.log()
@@ -263,13 +279,6 @@ func (p *Publisher) flushProducers() {
 	for _, f := range p.flights {
 		f.flushed(places)
 	}
-	t.order.Unlock()
-	p.active = p.active[:0]
-	for i, f := range p.flights {
-		p.flights[i] = nil
-		f.r.Release()
-	}
-	p.flights = p.flights[:0]
 }
 
 // log is where the slot's messages are stored, or nil.

@@ -95,6 +95,7 @@ func (s *Store) OpenLog(id persistence.LogID) (persistence.Log, error) {
 // The other methods of a persistence.Store do nothing.
 
 func (s *Store) Recovered() error                           { return nil }
+func (s *Store) Together(fn func())                         { fn() }
 func (s *Store) Put(persistence.Kind, string, []byte) error { return nil }
 func (s *Store) Delete(persistence.Kind, string) error      { return nil }
 func (s *Store) Wait(context.Context) error                 { return nil }
@@ -220,6 +221,8 @@ func (l *Log) SettleRange(lane persistence.Lane, from, to uint64) int {
 	l.lanes[lane] = slices.Delete(recs, i, j)
 	return j - i
 }
+
+func (l *Log) WriteAhead() {}
 
 func (l *Log) Delivered(upTo uint64) {
 	l.s.mu.Lock()
