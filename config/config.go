@@ -32,11 +32,26 @@ type Config struct {
 	PprofRemote bool
 	// HTTP is how the HTTP API answers.
 	HTTP HTTP
+	// PrometheusTLSListen is the address of the metrics with TLS; "" is off.
+	PrometheusTLSListen string
+	PrometheusTLS       TLS
+	// Metrics is how the metrics answer.
+	Metrics Metrics
+	// TCP are the options of the sockets of AMQP clients.
+	TCP TCP
 
 	// NodeName is what the node calls itself, name@host; "" is leveret@ and the
 	// name of the machine. ClusterName is shown to clients; "" is NodeName.
 	NodeName    string
 	ClusterName string
+	// NodeTags and ClusterTags are shown by the HTTP API; they have no meaning
+	// here.
+	NodeTags    map[string]string
+	ClusterTags map[string]string
+	// PidFile is a file with the number of the process, which is there while it
+	// runs, and afterwards if KeepPidFile says so; "" is none.
+	PidFile     string
+	KeepPidFile bool
 
 	// DataDir is the folder of everything that survives a restart. One broker
 	// at a time can use it.
@@ -79,18 +94,31 @@ type Config struct {
 	// is imported at every start; "" is none. With it there is no default user
 	// and no default vhost.
 	LoadDefinitions string
+	// DefaultUsers, DefaultLimits and DefaultPolicies are for vhosts when they
+	// are made.
+	DefaultUsers    []DefaultUser
+	DefaultLimits   []DefaultLimits
+	DefaultPolicies []DefaultPolicy
 	// Auth is how users log in.
 	Auth Auth
 
-	// Limits are what one connection may do.
+	// Limits are what one connection may do, and all together.
 	Limits Limits
 	// DefaultQueueType is the type of queues declared without one, in vhosts
 	// that have none of their own: classic, quorum or stream.
 	DefaultQueueType string
+	// Intercept is what is added to the messages that clients publish.
+	Intercept Intercept
+	// Deprecated are the old features that are not permitted.
+	Deprecated Deprecated
 
 	// ProductName is what clients are told they are connected to. Some do more
 	// for one that calls itself RabbitMQ.
 	ProductName string
+	// ProductVersion is shown instead of the version of this build; "" is that
+	// one. Motd is a file whose text the log begins with; "" is none.
+	ProductVersion string
+	Motd           string
 
 	// LogLevel is the least important level that is logged to standard output,
 	// unless LogQuiet says that nothing is.
@@ -104,6 +132,25 @@ type Config struct {
 	LogDir        string
 	LogFileLevel  LogLevel
 	LogFileFormat LogFormat
+	// LogLevels are the levels of those categories that have one of their own;
+	// they count for standard output and the file.
+	LogLevels map[string]LogLevel
+	// LogColors says when levels are coloured: always, never, or auto: on a
+	// terminal. LogStderr logs to standard error in place of standard output.
+	LogColors string
+	LogStderr bool
+	// LogTime and LogLevelName are how times and levels look, LogFileTime and
+	// LogFileLevelName in the file; "" goes with the format. See timeFormats
+	// and levelFormats.
+	LogTime, LogFileTime           string
+	LogLevelName, LogFileLevelName string
+	// LogRotation is when the file is moved away.
+	LogRotation Rotation
+	// LogExchange says that the log is published to the exchange
+	// amq.rabbitmq.log, if somebody listens there.
+	LogExchange       bool
+	LogExchangeLevel  LogLevel
+	LogExchangeFormat LogFormat
 
 	// File is the configuration file asked for, "" the usual one.
 	File string
@@ -127,6 +174,89 @@ type TLS struct {
 	// Versions are the versions of the protocol: tlsv1, tlsv1.1, tlsv1.2,
 	// tlsv1.3, without a gap; nil is the last two.
 	Versions []string
+	// Ciphers are the cipher suites below TLS 1.3, by their names in the
+	// standards or in OpenSSL; nil is Go's choice, which is a good one.
+	Ciphers []string
+}
+
+// TCP are the options of the sockets of AMQP clients.
+type TCP struct {
+	Backlog                   int  // connections that may wait to be accepted; 0 is the system's number
+	NoDelay                   bool // small packets are not held back
+	KeepAlive                 bool // dead peers are found by the system, too
+	SendBuffer, ReceiveBuffer int  // in bytes; 0 is the system's size
+	// Proxy says that each connection begins with a header of the PROXY
+	// protocol, from a proxy that tells who the client is.
+	Proxy bool
+}
+
+// Metrics is how the metrics answer. Zero values are its defaults.
+type Metrics struct {
+	Path      string // "" is /metrics
+	PerObject bool   // at Path, too
+	Login     bool   // only users with a tag get them
+}
+
+// Rotation is when a log file is moved away and a new one begun. The zero value
+// is never.
+type Rotation struct {
+	Size     int64  // in bytes; 0 is any
+	Date     string // such as $D0: see ParseDate; "" is any
+	Count    int    // how many old ones are kept, besides the current one
+	Compress bool   // old ones, but for the newest
+}
+
+// A DefaultUser is a user that is made with each vhost that the pattern
+// matches, and gets permissions there.
+type DefaultUser struct {
+	Name, Password string
+	VHosts         string // regular expression of their names
+	Permissions    Permissions
+	Tags           []string
+}
+
+// DefaultLimits are the limits of new vhosts that the pattern matches; a
+// negative number is none.
+type DefaultLimits struct {
+	ID             string
+	VHosts         string // regular expression of their names
+	MaxConnections int
+	MaxQueues      int
+}
+
+// A DefaultPolicy is an operator policy that new vhosts get which the pattern
+// matches.
+type DefaultPolicy struct {
+	Name    string
+	VHosts  string // regular expression of their names
+	Queues  string // regular expression: the policy's pattern
+	ApplyTo string // queues, classic_queues, quorum_queues, streams or all
+	// Definition has the policy's keys as the HTTP API calls them.
+	Definition map[string]int64
+}
+
+// Intercept is what is added to the messages that clients publish.
+type Intercept struct {
+	Timestamp   Addition // property timestamp, header timestamp_in_ms
+	RoutingNode Addition // header x-routed-by
+}
+
+// An Addition says whether something is added to messages.
+type Addition string
+
+// NoAddition is the zero value. Missing adds to messages without it, Overwrite
+// to all.
+const (
+	NoAddition Addition = ""
+	Missing    Addition = "missing"
+	Overwrite  Addition = "overwrite"
+)
+
+// Deprecated are old features; true does not permit it (RabbitMQ 4.0:
+// deprecated_features.permit).
+type Deprecated struct {
+	TransientQueues bool // durable=false without exclusive=true is refused
+	GlobalQoS       bool // basic.qos with global=true is taken as without
 }
 
 // HTTP is how the HTTP API answers. Zero values are its defaults.
@@ -137,6 +267,13 @@ type HTTP struct {
 	CORSMaxAge        time.Duration // how long browsers remember that
 	DisableStats      bool
 	EnableQueueTotals bool
+	// AccessLog is a folder for a log of requests; "" is none.
+	AccessLog string
+	// Headers are added to answers, by name. An empty one takes away what the
+	// API would send by itself.
+	Headers map[string]string
+	// FixedOperatorPolicies refuses to change operator policies.
+	FixedOperatorPolicies bool
 }
 
 // Permissions are regular expressions of the names a user may configure, write
@@ -151,8 +288,12 @@ type Auth struct {
 	Mechanisms []string
 	// AnonymousUser is who ANONYMOUS logs in as; "" refuses it.
 	AnonymousUser string
-	// CertName is the part of a certificate that EXTERNAL takes as the user.
+	// CertName is the part of a certificate that EXTERNAL takes as the user;
+	// of the alternative names of the kind AltName (dns, ip, email or uri) it
+	// is the one at AltIndex, from 0.
 	CertName CertName
+	AltName  string
+	AltIndex int
 	// PasswordHash is the hash of new passwords, SHA256 or SHA512.
 	PasswordHash string
 	// MinPasswordLength and PasswordPattern are what new passwords must have:
@@ -171,15 +312,21 @@ const (
 	AlternativeName   CertName = "subject_alternative_name"
 )
 
-// Limits are what one connection may do.
+// Limits are what one connection may do, and all together.
 type Limits struct {
-	Heartbeat        time.Duration // that clients are offered, in whole seconds; 0 is none
-	FrameMax         int64         // in bytes; 0 is no limit
-	ChannelMax       int           // 0 is no limit
-	MaxConsumers     int           // per channel; 0 is no limit
-	MaxMessageSize   int64         // in bytes
-	HandshakeTimeout time.Duration
+	Heartbeat      time.Duration // that clients are offered, in whole seconds; 0 is none
+	FrameMax       int64         // in bytes; 0 is no limit
+	ChannelMax     int           // 0 is no limit
+	MaxConsumers   int           // per channel; 0 is no limit
+	MaxMessageSize int64         // in bytes
+	// InitialFrameMax is the size of a frame before the limits are agreed on,
+	// in bytes: who has not logged in costs no more.
+	InitialFrameMax  int
+	HandshakeTimeout time.Duration // from the connection to its being open
+	TLSTimeout       time.Duration // for the handshake of TLS, within that
 	ConsumerTimeout  time.Duration // how long a delivery may stay unacknowledged; 0 is for ever
+	// The limits of the whole node; 0 is none.
+	MaxConnections, MaxNodeChannels, MaxVHosts, MaxQueues, MaxExchanges int
 }
 
 // A Durability is what has happened to a persistent message when it is
@@ -254,15 +401,20 @@ func Default() Config {
 			LoopbackUsers: []string{"guest"},
 			Mechanisms:    []string{"AMQPLAIN", "PLAIN"},
 			CertName:      DistinguishedName,
+			AltName:       "dns",
 			PasswordHash:  "SHA256",
 		},
-		HTTP: HTTP{AllowOrigins: []string{}},
+		HTTP:          HTTP{AllowOrigins: []string{}},
+		PrometheusTLS: TLS{Depth: 1, Versions: []string{"tlsv1.2", "tlsv1.3"}},
+		TCP:           TCP{NoDelay: true, KeepAlive: true},
 		Limits: Limits{
 			Heartbeat:        60 * time.Second,
 			FrameMax:         131072,
 			ChannelMax:       2047,
 			MaxMessageSize:   16 << 20,
+			InitialFrameMax:  8192,
 			HandshakeTimeout: 10 * time.Second,
+			TLSTimeout:       5 * time.Second,
 			ConsumerTimeout:  30 * time.Minute,
 		},
 		DefaultQueueType: "classic",
@@ -271,5 +423,8 @@ func Default() Config {
 		LogFormat:        Console,
 		LogFileLevel:     Info,
 		LogFileFormat:    Console,
+		LogColors:        "auto",
+		LogRotation:      Rotation{Count: 5},
+		LogExchange:      true, LogExchangeLevel: Info, LogExchangeFormat: Console,
 	}
 }

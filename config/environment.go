@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +29,33 @@ func rabbitVariables() []variable {
 		{name: "RABBITMQ_DEFAULT_VHOST", setting: "default-vhost"},
 		{name: "RABBITMQ_LOG_BASE", setting: "log-dir"},
 		{name: "RABBITMQ_PRODUCT_NAME", setting: "product-name"},
+		{name: "RABBITMQ_PRODUCT_VERSION", setting: "product-version"},
+		{name: "RABBITMQ_MOTD_FILE", setting: "motd-file"},
+		{name: "RABBITMQ_PID_FILE", setting: "pid-file"},
+		{name: "RABBITMQ_KEEP_PID_FILE_ON_EXIT", setting: "keep-pid-file"},
+		{name: "RABBITMQ_VM_MEMORY_HIGH_WATERMARK", setting: "memory-limit", convert: watermark},
 	}
+}
+
+// tlsVariables are those of older images for one certificate.
+func tlsVariables(prefix, setting string) []variable {
+	return []variable{
+		{name: prefix + "CACERTFILE", setting: setting + "-ca"},
+		{name: prefix + "CERTFILE", setting: setting + "-cert"},
+		{name: prefix + "KEYFILE", setting: setting + "-key"},
+		{name: prefix + "DEPTH", setting: setting + "-depth"},
+		{name: prefix + "FAIL_IF_NO_PEER_CERT", setting: setting + "-require-cert"},
+		{name: prefix + "VERIFY", setting: setting + "-verify"},
+	}
+}
+
+// watermark takes a part of the memory such as 0.4, or a size.
+func watermark(text string) (string, error) {
+	if part, err := share("", text); err == nil {
+		return part, nil
+	}
+	_, err := parseSize(text)
+	return text, err
 }
 
 // idleVariables are those that have no effect here.
@@ -36,60 +63,62 @@ func idleVariables() []string {
 	return []string{
 		"RABBITMQ_ADVANCED_CONFIG_FILE", "RABBITMQ_CONF_ENV_FILE", "RABBITMQ_CTL_ERL_ARGS", "RABBITMQ_DIST_PORT",
 		"RABBITMQ_ENABLED_PLUGINS", "RABBITMQ_ENABLED_PLUGINS_FILE", "RABBITMQ_ERLANG_COOKIE", "RABBITMQ_FEATURE_FLAGS",
-		"RABBITMQ_FEATURE_FLAGS_FILE", "RABBITMQ_IO_THREAD_POOL_SIZE", "RABBITMQ_KEEP_PID_FILE_ON_EXIT", "RABBITMQ_MOTD_FILE",
-		"RABBITMQ_PID_FILE", "RABBITMQ_PLUGINS_DIR", "RABBITMQ_PRODUCT_VERSION", "RABBITMQ_QUORUM_DIR",
+		"RABBITMQ_FEATURE_FLAGS_FILE", "RABBITMQ_IO_THREAD_POOL_SIZE",
+		"RABBITMQ_PLUGINS_DIR", "RABBITMQ_QUORUM_DIR",
 		"RABBITMQ_SERVER_ERL_ARGS", "RABBITMQ_SERVER_START_ARGS", "RABBITMQ_STREAM_DIR",
 	}
 }
 
-// refusedVariables are those of old images, and the key to use instead. The
-// image refuses them too: a broker without the TLS that somebody asked for must
-// not start.
-func refusedVariables() map[string]string {
-	refused := map[string]string{"RABBITMQ_VM_MEMORY_HIGH_WATERMARK": "vm_memory_high_watermark.relative"}
-	for variable, key := range map[string]string{
-		"CACERTFILE": "cacertfile", "CERTFILE": "certfile", "KEYFILE": "keyfile", "DEPTH": "depth",
-		"FAIL_IF_NO_PEER_CERT": "fail_if_no_peer_cert", "VERIFY": "verify",
-	} {
-		refused["RABBITMQ_SSL_"+variable] = "ssl_options." + key
-		refused["RABBITMQ_MANAGEMENT_SSL_"+variable] = "management.ssl." + key
-	}
-	return refused
-}
-
 // chooseRabbitMQ takes RabbitMQ's environment variables.
-func (l *loader) chooseRabbitMQ() error {
-	for name, key := range refusedVariables() {
-		if _, set := l.variable(name); set {
-			return fmt.Errorf("%s is set but deprecated: set %s in the configuration file instead", name, key)
-		}
-	}
+func (l *loader) chooseRabbitMQ() {
 	for _, name := range idleVariables() {
 		if _, set := l.variable(name); set {
 			l.note(name + " is accepted and has no effect")
 		}
 	}
 	for _, v := range rabbitVariables() {
-		text, set := l.variable(v.name)
-		if !set {
-			continue
-		}
-		if v.convert != nil {
-			var err error
-			if text, err = v.convert(text); err != nil {
-				return fmt.Errorf("%s: %w", v.name, err)
-			}
-		}
-		l.chooseVariable(v.name, v.setting, text)
+		l.chooseRabbitVariable(v)
 	}
+	l.chooseTLS()
 	if dir, name, set := l.mnesiaDir(); set && !l.inMemory() {
 		l.chooseVariable(name, "data-dir", dir)
 	}
 	l.chooseNodePort()
-	if err := l.chooseErlangArguments(); err != nil {
-		return err
+	l.fail(l.chooseErlangArguments())
+	l.fail(l.chooseLogs())
+}
+
+func (l *loader) chooseRabbitVariable(v variable) {
+	text, set := l.variable(v.name)
+	if !set {
+		return
 	}
-	return l.chooseLogs()
+	if v.convert != nil {
+		var err error
+		if text, err = v.convert(text); err != nil {
+			l.fail(fmt.Errorf("%s: %w", v.name, err))
+			return
+		}
+	}
+	l.chooseVariable(v.name, v.setting, text)
+}
+
+// chooseTLS takes the variables of older images for TLS, and the listener for
+// HTTPS that goes with a certificate there.
+func (l *loader) chooseTLS() {
+	for _, v := range tlsVariables("RABBITMQ_SSL_", "tls") {
+		l.chooseRabbitVariable(v)
+	}
+	for _, v := range tlsVariables("RABBITMQ_MANAGEMENT_SSL_", "management-tls") {
+		l.chooseRabbitVariable(v)
+	}
+	const name = "RABBITMQ_MANAGEMENT_SSL_CERTFILE"
+	if _, set := l.variable(name); !set {
+		return
+	}
+	if _, given := l.chosen["management-tls-listen"]; !given {
+		l.chooseVariable(name, "management-tls-listen", ":15671")
+	}
 }
 
 func (l *loader) inMemory() bool { return l.dataDir == "" }
@@ -142,32 +171,61 @@ func (l *loader) chooseNodePort() {
 }
 
 // chooseLogs takes RABBITMQ_LOGS, a path or - for standard output, and
-// RABBITMQ_LOG, levels such as debug or connection=debug.
+// RABBITMQ_LOG, words such as debug, connection=debug, +json or -color.
 func (l *loader) chooseLogs() error {
 	switch to, set := l.variable("RABBITMQ_LOGS"); {
 	case !set || to == "-" || to == "-stdout":
 	case to == "-stderr":
-		l.note("RABBITMQ_LOGS=-stderr is taken as standard output")
+		l.chooseVariable("RABBITMQ_LOGS", "log-stderr", "true")
 	default:
 		l.chooseVariable("RABBITMQ_LOGS", "log-file", to)
 	}
 	words, _ := l.variable("RABBITMQ_LOG")
 	for word := range strings.SplitSeq(words, ",") {
-		word = strings.TrimSpace(word)
-		switch category, _, isCategory := strings.Cut(word, "="); {
-		case word == "" || word == "+color" || word == "-color" || word == "-json":
-		case word == "+json":
-			l.chooseVariable("RABBITMQ_LOG", "log-format", "json")
-		case isCategory:
-			l.note("RABBITMQ_LOG: the level of " + category + " alone is accepted and has no effect")
-		default:
-			level, err := levelWord("", word)
-			if err != nil {
-				return fmt.Errorf("RABBITMQ_LOG=%q: %w", words, err)
-			}
-			l.chooseVariable("RABBITMQ_LOG", "log-level", level)
+		if err := l.chooseLogWord(strings.TrimSpace(word)); err != nil {
+			return fmt.Errorf("RABBITMQ_LOG=%q: %w", words, err)
 		}
 	}
+	return nil
+}
+
+// chooseLogWord takes one word of RABBITMQ_LOG.
+func (l *loader) chooseLogWord(word string) error {
+	const name = "RABBITMQ_LOG"
+	switch word {
+	case "":
+		return nil
+	case "+color":
+		l.chooseVariable(name, "log-colors", "always")
+		return nil
+	case "-color":
+		l.chooseVariable(name, "log-colors", "never")
+		return nil
+	case "+json":
+		l.chooseVariable(name, "log-format", "json")
+		return nil
+	case "-json":
+		l.chooseVariable(name, "log-format", "console")
+		return nil
+	}
+	category, level, isCategory := strings.Cut(word, "=")
+	if !isCategory {
+		level = word
+	}
+	level, err := levelWord("", level)
+	if err != nil {
+		return err
+	}
+	if !isCategory {
+		l.chooseVariable(name, "log-level", level)
+		l.chooseVariable(name, "log-file-level", level)
+		return nil
+	}
+	if !slices.Contains(Categories(), category) { // RabbitMQ 4.0 takes any
+		l.note(name + ": there is no category " + category + "; its level has no effect")
+		return nil
+	}
+	l.chooseVariable(name, "log-levels", addWord(l.chosen["log-levels"].text, category+"="+level))
 	return nil
 }
 

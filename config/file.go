@@ -21,7 +21,7 @@ func (e entry) where() string { return fmt.Sprintf("%s:%d", e.file, e.line) }
 
 // parseFile reads a file in the syntax of rabbitmq.conf: key = value, a line
 // each; # starts a comment unless it is in single quotes. $(NAME) in a value is
-// the environment variable.
+// the environment variable. What is right is returned with what is wrong.
 func parseFile(name string, env func(string) (string, bool)) ([]entry, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -32,6 +32,7 @@ func parseFile(name string, env func(string) (string, bool)) ([]entry, error) {
 
 func parse(name, text string, env func(string) (string, bool)) ([]entry, error) {
 	var entries []entry
+	var errs []error
 	n := 0
 	for line := range strings.SplitSeq(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		n++
@@ -41,13 +42,14 @@ func parse(name, text string, env func(string) (string, bool)) ([]entry, error) 
 			e.value, err = substitute(e.value, env)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", e.where(), err)
+			errs = append(errs, fmt.Errorf("%s: %w", e.where(), err))
+			continue
 		}
 		if found {
 			entries = append(entries, e)
 		}
 	}
-	return entries, nil
+	return entries, errors.Join(errs...)
 }
 
 // parseLine reads one line. It is not found when the line is blank or a

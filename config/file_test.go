@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -80,8 +81,11 @@ func FuzzParse(f *testing.F) {
 	f.Add("a = 'b' # c\n$(x)=$(y)")
 	f.Fuzz(func(t *testing.T, text string) {
 		entries, err := parse("f", text, environment(nil))
+		if err != nil {
+			return
+		}
 		for _, e := range entries {
-			if err != nil || e.key == "" || e.line < 1 {
+			if e.key == "" || e.line < 1 {
 				t.Errorf("parse(%q): entry %+v with error %v", text, e, err)
 			}
 		}
@@ -211,16 +215,18 @@ func TestKeys(t *testing.T) {
 		{"listeners.ssl.default = 5671\nssl_options.cacertfile = /ca\nssl_options.certfile = /cert\nssl_options.keyfile = /key\nssl_options.password = pw\nssl_options.verify = verify_peer\n" +
 			"ssl_options.fail_if_no_peer_cert = true\nssl_options.depth = 3\nssl_options.versions.1 = tlsv1.3\nssl_options.versions.2 = tlsv1.2\nssl_options.versions.3 = tlsv1.1", func(c *Config) {
 			c.TLSListen = ":5671"
-			c.TLS = TLS{"/ca", "/cert", "/key", "pw", true, true, 3, []string{"tlsv1.1", "tlsv1.2", "tlsv1.3"}}
+			c.TLS = TLS{CACert: "/ca", Cert: "/cert", Key: "/key", KeyPassword: "pw", VerifyPeer: true, RequirePeer: true, Depth: 3, Versions: []string{"tlsv1.1", "tlsv1.2", "tlsv1.3"}}
 			c.ManagementTLS.Cert, c.ManagementTLS.Key, c.ManagementTLS.KeyPassword = "/cert", "/key", "pw"
+			c.PrometheusTLS.Cert, c.PrometheusTLS.Key, c.PrometheusTLS.KeyPassword = "/cert", "/key", "pw"
 		}},
 		{"ssl_options.certfile = /cert\nssl_options.keyfile = /key", func(c *Config) { // the default port once there is a certificate
 			c.TLSListen = "127.0.0.1:5671"
 			c.TLS.Cert, c.TLS.Key = "/cert", "/key"
 			c.ManagementTLS.Cert, c.ManagementTLS.Key = "/cert", "/key"
+			c.PrometheusTLS.Cert, c.PrometheusTLS.Key = "/cert", "/key"
 		}},
 		{"listeners.ssl = none\nssl_options.certfile = /cert", func(c *Config) {
-			c.TLS.Cert, c.ManagementTLS.Cert = "/cert", "/cert"
+			c.TLS.Cert, c.ManagementTLS.Cert, c.PrometheusTLS.Cert = "/cert", "/cert", "/cert"
 		}},
 		{"management.tcp.port = 15673", func(c *Config) { c.ManagementListen = ":15673" }},
 		{"management.tcp.ip = ::1", func(c *Config) { c.ManagementListen = "[::1]:15672" }},
@@ -263,7 +269,7 @@ func TestKeys(t *testing.T) {
 			c.Auth.PasswordHash, c.Auth.MinPasswordLength, c.Auth.PasswordPattern = "SHA512", 8, "^x"
 		}},
 		{"heartbeat = 0\nframe_max = 0\nchannel_max = 0\nconsumer_max_per_channel = infinity\nmax_message_size = 134217728\nhandshake_timeout = 5000\nconsumer_timeout = 3600000", func(c *Config) {
-			c.Limits = Limits{MaxMessageSize: 134217728, HandshakeTimeout: 5 * time.Second, ConsumerTimeout: time.Hour}
+			c.Limits = Limits{MaxMessageSize: 134217728, HandshakeTimeout: 5 * time.Second, ConsumerTimeout: time.Hour, InitialFrameMax: 8192, TLSTimeout: 5 * time.Second}
 		}},
 		{"consumer_max_per_channel = 10", func(c *Config) { c.Limits.MaxConsumers = 10 }},
 		{"log.console = true\nlog.console.level = warning\nlog.console.formatter = json", func(c *Config) { c.LogLevel, c.LogFormat = Warn, JSON }},
@@ -271,8 +277,68 @@ func TestKeys(t *testing.T) {
 			c.LogQuiet, c.LogDir, c.LogFile, c.LogFileLevel = true, "/logs", "/logs/a.log", Debug
 		}},
 		{"log.file = false", func(*Config) {}},
+		{"log.connection.level = debug\nlog.queue.level = none\nlog.console.use_colors = off\nlog.console.stdio = stderr\nlog.console.formatter.time_format = epoch_secs\nlog.console.formatter.level_format = uc4", func(c *Config) {
+			c.LogLevels = map[string]LogLevel{"connection": Debug, "queue": Error}
+			c.LogColors, c.LogStderr, c.LogTime, c.LogLevelName = "never", true, "epoch_secs", "uc4"
+		}},
+		{"log.file.rotation.date = $W0D23\nlog.file.rotation.size = 10MiB\nlog.file.rotation.count = 3\nlog.file.rotation.compress = true\nlog.file.formatter.time_format = rfc3339_T\nlog.file.formatter.level_format = lc", func(c *Config) {
+			c.LogRotation = Rotation{Size: 10 << 20, Date: "$W0D23", Count: 3, Compress: true}
+			c.LogFileTime, c.LogFileLevelName = "rfc3339_T", "lc"
+		}},
+		{"log.exchange = false\nlog.exchange.level = debug\nlog.exchange.formatter = json\nlog.file.rotation.size = 0", func(c *Config) {
+			c.LogExchange, c.LogExchangeLevel, c.LogExchangeFormat = false, Debug, JSON
+		}},
+		{"proxy_protocol = true\ntcp_listen_options.backlog = 4096\ntcp_listen_options.nodelay = false\ntcp_listen_options.keepalive = false\ntcp_listen_options.sndbuf = 1000\ntcp_listen_options.recbuf = 2000", func(c *Config) {
+			c.TCP = TCP{Backlog: 4096, SendBuffer: 1000, ReceiveBuffer: 2000, Proxy: true}
+		}},
+		{"connection_max = 1\nchannel_max_per_node = 2\nvhost_max = 3\ncluster_queue_limit = 4\ncluster_exchange_limit = 5\ninitial_frame_max = 16384\nssl_handshake_timeout = 1000", func(c *Config) {
+			c.Limits.MaxConnections, c.Limits.MaxNodeChannels, c.Limits.MaxVHosts, c.Limits.MaxQueues, c.Limits.MaxExchanges = 1, 2, 3, 4, 5
+			c.Limits.InitialFrameMax, c.Limits.TLSTimeout = 16384, time.Second
+		}},
+		{"max_connections = infinity", func(*Config) {}},
+		{"default_users.b.password = 'x=#'\ndefault_users.a.vhost_pattern = ^v\ndefault_users.b.configure = c\ndefault_users.b.write = w\ndefault_users.b.read = ''\ndefault_users.b.tags = monitoring,policymaker", func(c *Config) {
+			c.DefaultUsers = []DefaultUser{
+				{Name: "a", VHosts: "^v", Permissions: Permissions{".*", ".*", ".*"}},
+				{Name: "b", Password: "x=#", VHosts: ".*", Permissions: Permissions{"c", "w", "^$"}, Tags: []string{"monitoring", "policymaker"}},
+			}
+		}},
+		{"default_limits.vhosts.1.pattern = ^v\ndefault_limits.vhosts.1.max_queues = 6\ndefault_limits.vhosts.2.max_connections = 0", func(c *Config) {
+			c.DefaultLimits = []DefaultLimits{{"1", "^v", -1, 6}, {"2", ".*", 0, -1}}
+		}},
+		{"default_policies.operator.p.vhost_pattern = ^v\ndefault_policies.operator.p.queue_pattern = ^q\ndefault_policies.operator.p.apply_to = classic_queues\ndefault_policies.operator.p.expires = 2h\n" +
+			"default_policies.operator.p.message_ttl = 1d\ndefault_policies.operator.p.max_length = 100\ndefault_policies.operator.p.max_length_bytes = 1MiB\ndefault_policies.operator.p.delivery_limit = 3", func(c *Config) {
+			c.DefaultPolicies = []DefaultPolicy{{"p", "^v", "^q", "classic_queues",
+				map[string]int64{"expires": 7_200_000, "message-ttl": 86_400_000, "max-length": 100, "max-length-bytes": 1 << 20, "delivery-limit": 3}}}
+		}},
+		{"message_interceptors.incoming.set_header_timestamp.overwrite = true\nmessage_interceptors.incoming.set_header_routing_node.overwrite = false\n" +
+			"deprecated_features.permit.transient_nonexcl_queues = false\ndeprecated_features.permit.global_qos = false\ndeprecated_features.permit.management_metrics_collection = false", func(c *Config) {
+			c.Intercept, c.Deprecated, c.HTTP.DisableStats = Intercept{Overwrite, Missing}, Deprecated{true, true}, true
+		}},
+		{"cluster_tags.region = eu\ncluster_tags.env = test\nnode_tags.rack = 1\nproduct.version = 9\nmotd_file = /motd", func(c *Config) {
+			c.ClusterTags, c.NodeTags = map[string]string{"region": "eu", "env": "test"}, map[string]string{"rack": "1"}
+			c.ProductVersion, c.Motd = "9", "/motd"
+		}},
+		{"ssl_cert_login_from = subject_alternative_name\nssl_cert_login_san_type = email\nssl_cert_login_san_index = 1", func(c *Config) {
+			c.Auth.CertName, c.Auth.AltName, c.Auth.AltIndex = AlternativeName, "email", 1
+		}},
+		{"management.http_log_dir = /l\nmanagement.restrictions.operator_policy_changes.disabled = true\nmanagement.csp.policy = default-src 'self'\nmanagement.headers.frame_options = none\nmanagement_agent.disable_metrics_collector = true", func(c *Config) {
+			c.HTTP.AccessLog, c.HTTP.FixedOperatorPolicies, c.HTTP.DisableStats = "/l", true, true
+			c.HTTP.Headers = map[string]string{"Content-Security-Policy": "default-src 'self'", "X-Frame-Options": ""}
+		}},
+		{"prometheus.ssl.port = 15691\nprometheus.ssl.certfile = /c\nprometheus.ssl.keyfile = /k\nprometheus.path = /m\nprometheus.return_per_object_metrics = true\nprometheus.authentication.enabled = true", func(c *Config) {
+			c.PrometheusListen, c.PrometheusTLSListen = "", ":15691"
+			c.PrometheusTLS.Cert, c.PrometheusTLS.Key = "/c", "/k"
+			c.Metrics = Metrics{"/m", true, true}
+		}},
+		{"listeners.ssl.1 = 5671\nssl_options.certfile = /c\nssl_options.keyfile = /k\nssl_options.ciphers.1 = ECDHE-RSA-AES128-GCM-SHA256\nssl_options.ciphers.2 = TLS_AES_128_GCM_SHA256\nssl_options.ciphers.3 = DHE-RSA-AES256-SHA", func(c *Config) {
+			c.TLSListen = ":5671"
+			c.TLS.Cert, c.TLS.Key, c.TLS.Ciphers = "/c", "/k", []string{"ECDHE-RSA-AES128-GCM-SHA256", "TLS_AES_128_GCM_SHA256"}
+			c.ManagementTLS.Cert, c.ManagementTLS.Key = "/c", "/k"
+			c.PrometheusTLS.Cert, c.PrometheusTLS.Key = "/c", "/k"
+			c.Notes = []string{"the cipher suite DHE-RSA-AES256-SHA is not there; it is left out"}
+		}},
 		{"management.path_prefix = /mq\nmanagement.http.max_body_size = 1000\nmanagement.cors.allow_origins.1 = https://a\nmanagement.cors.allow_origins.2 = https://b\nmanagement.cors.max_age = 60\nmanagement.disable_stats = true\nmanagement.enable_queue_totals = true", func(c *Config) {
-			c.HTTP = HTTP{"/mq", 1000, []string{"https://a", "https://b"}, time.Minute, true, true}
+			c.HTTP = HTTP{PathPrefix: "/mq", MaxBodySize: 1000, AllowOrigins: []string{"https://a", "https://b"}, CORSMaxAge: time.Minute, DisableStats: true, EnableQueueTotals: true}
 		}},
 	} {
 		got, err := loadText(t, tt.text, memory)
@@ -296,8 +362,8 @@ func TestWrongFilesAreNamed(t *testing.T) {
 		{"\nbogus.key = 1", "r.conf:2: there is no setting bogus.key: correct or remove the line"},
 		{"listener.tcp.1 = 5672", "r.conf:1: there is no setting listener.tcp.1; did you mean listeners.tcp.1?"},
 		{"hartbeat = 1", "r.conf:1: there is no setting hartbeat; did you mean heartbeat?"},
-		{"ssl_options.cafile = x", "r.conf:1: there is no setting ssl_options.cafile; did you mean ssl_options.certfile?"},
-		{"Heartbeat = 1\nHeartbeat = 2", "r.conf:1: there is no setting Heartbeat; did you mean heartbeat?"},
+		{"ssl_options.cafile = x", "r.conf:1: there is no setting ssl_options.cafile; did you mean ssl_options.certfile, ssl_options.keyfile or ssl_options.cacertfile?"},
+		{"Heartbeat = 1\nHeartbeat = 2", "r.conf:1: there is no setting Heartbeat; did you mean heartbeat?\nFILEr.conf:2: there is no setting Heartbeat; did you mean heartbeat?"},
 		{"heartbeat = 1m", "r.conf:1: heartbeat = 1m: want a number of seconds"},
 		{"heartbeat = 70000", "r.conf:1: heartbeat = 70000: want a time such as 500ms, 30s or 10m, at most 18h12m15s"},
 		{"listeners.tcp = 5672", "r.conf:1: listeners.tcp = 5672: want none, or a name after the key as in listeners.tcp.1 = 5672"},
@@ -312,7 +378,14 @@ func TestWrongFilesAreNamed(t *testing.T) {
 		{"default_permissions.read = (", "r.conf:1: default_permissions.read = (: want a regular expression: error parsing regexp: missing closing ): `(`"},
 		{"auth_mechanisms.1 = GSSAPI", "r.conf:1: auth_mechanisms.1 = GSSAPI: there is no mechanism GSSAPI: want some of [PLAIN AMQPLAIN ANONYMOUS EXTERNAL]"},
 		{"auth_backends.1 = ldap", "r.conf:1: auth_backends.1 = ldap: users are kept by the broker itself: only internal is there"},
-		{"proxy_protocol = true", "r.conf:1: proxy_protocol = true: the PROXY protocol is not understood: only false is there"},
+		{"default_users.u.colour = red", "r.conf:1: there is no setting default_users.u.colour; did you mean default_users.u.configure, default_users.u.read or default_users.u.write?"},
+		{"default_policies.operator.p.expires = soon", "r.conf:1: default_policies.operator.p.expires = soon: expires of p: want a time such as 500ms, 10m, 2h or 7d"},
+		{"default_users.u.password = encrypted:abc", "r.conf:1: default_users.u.password: encrypted values cannot be decrypted: use $(NAME) to take the password from an environment variable"},
+		{"log.file.rotation.date = daily", "r.conf:1: log.file.rotation.date = daily: want a date such as $D0 for each midnight, $W0D0 for Sundays, $M1D0 for the first of the month, or $H0 for each hour"},
+		{"log.queue.level = loud", "r.conf:1: log.queue.level = loud: want debug, info, notice, warning, error, critical or none"},
+		{"ssl_options.ciphers.1 = X\nssl_options.certfile = c\nssl_options.keyfile = k", "none of the cipher suites is there: name others, or none for Go's choice: X"},
+		{"defalt_pas = x", "r.conf:1: there is no setting defalt_pas; did you mean default_pass?"},
+		{"default_uzer = x\nheartbeat = x\nlog.console.level = x", "r.conf:1: there is no setting default_uzer; did you mean default_user?\nFILEr.conf:2: heartbeat = x: want a number of seconds\nFILEr.conf:3: log.console.level = x: want debug, info, notice, warning, error, critical or none"},
 		{"max_message_size = 600MiB", "r.conf:1: max_message_size = 600MiB: the largest message may have 512MiB"},
 		{"frame_max = 100", "r.conf:1: frame_max = 100: want a number of bytes from 4096 to 2147483647, or 0 for no limit"},
 		{"vm_memory_high_watermark.relative = much", "r.conf:1: vm_memory_high_watermark.relative = much: want a part of the memory such as 0.4"},
@@ -322,7 +395,8 @@ func TestWrongFilesAreNamed(t *testing.T) {
 			t.Errorf("%s: no error, want %s", tt.text, tt.want)
 			continue
 		}
-		if _, got, _ := strings.Cut("/"+err.Error(), "r.conf:"); "r.conf:"+got != tt.want && err.Error() != tt.want {
+		dir, got, _ := strings.Cut(err.Error(), "r.conf:")
+		if got = strings.ReplaceAll(got, dir+"r.conf", "FILEr.conf"); "r.conf:"+got != tt.want && err.Error() != tt.want {
 			t.Errorf("%s: error %v, want %s", tt.text, err, tt.want)
 		}
 	}
@@ -330,7 +404,7 @@ func TestWrongFilesAreNamed(t *testing.T) {
 
 // RabbitMQ's keys that mean nothing here do not keep the broker from starting.
 func TestIdleKeysAreNoted(t *testing.T) {
-	c, err := loadText(t, "cluster_formation.k8s.host = h\nlog.connection.level = debug\nlog.console.level = debug\nvm_memory_calculation_strategy = rss\ntcp_listen_options.backlog = 128\n", nil)
+	c, err := loadText(t, "cluster_formation.k8s.host = h\nlog.connection.file = x\nlog.console.level = debug\nvm_memory_calculation_strategy = rss\ntcp_listen_options.linger.on = true\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,8 +414,8 @@ func TestIdleKeysAreNoted(t *testing.T) {
 		keys = append(keys, n)
 	}
 	want := []string{
-		"1: cluster_formation.k8s.host is accepted and has no effect", "2: log.connection.level is accepted and has no effect",
-		"4: vm_memory_calculation_strategy is accepted and has no effect", "5: tcp_listen_options.backlog is accepted and has no effect",
+		"1: cluster_formation.k8s.host is accepted and has no effect", "2: log.connection.file is accepted and has no effect",
+		"4: vm_memory_calculation_strategy is accepted and has no effect", "5: tcp_listen_options.linger.on is accepted and has no effect",
 	}
 	if !slices.Equal(keys, want) {
 		t.Errorf("notes %q, want %q", keys, want)
@@ -385,7 +459,16 @@ func TestRabbitMQVariables(t *testing.T) {
 		{map[string]string{"RABBITMQ_MNESIA_BASE": "/b", "RABBITMQ_NODENAME": "r@h"}, func(c Config) any { return c.DataDir }, "/b/r@h"},
 		{map[string]string{"RABBITMQ_LOGS": "/l.log"}, func(c Config) any { return c.LogFile }, "/l.log"},
 		{map[string]string{"RABBITMQ_LOGS": "-"}, func(c Config) any { return c.LogFile }, ""},
-		{map[string]string{"RABBITMQ_LOG": "connection=debug,warning,+json,-color"}, func(c Config) any { return []any{c.LogLevel, c.LogFormat} }, []any{Warn, JSON}},
+		{map[string]string{"RABBITMQ_LOG": "connection=debug,warning,+json,-color"}, func(c Config) any { return []any{c.LogLevel, c.LogFileLevel, c.LogFormat, c.LogLevels, c.LogColors} }, []any{Warn, Warn, JSON, map[string]LogLevel{"connection": Debug}, "never"}},
+		{map[string]string{"RABBITMQ_LOGS": "-stderr"}, func(c Config) any { return c.LogStderr }, true},
+		{map[string]string{"RABBITMQ_PID_FILE": "/p", "RABBITMQ_KEEP_PID_FILE_ON_EXIT": "true"}, func(c Config) any { return []any{c.PidFile, c.KeepPidFile} }, []any{"/p", true}},
+		{map[string]string{"RABBITMQ_MNESIA_DIR": "/d"}, func(c Config) any { return c.PidFile }, "/d.pid"},
+		{map[string]string{"RABBITMQ_VM_MEMORY_HIGH_WATERMARK": "1GiB"}, func(c Config) any { return c.MemoryLimit }, int64(1 << 30)},
+		{map[string]string{"RABBITMQ_PRODUCT_VERSION": "9", "RABBITMQ_MOTD_FILE": "/m"}, func(c Config) any { return c.ProductVersion + c.Motd }, "9/m"},
+		{map[string]string{"RABBITMQ_SSL_CACERTFILE": "/a", "RABBITMQ_SSL_CERTFILE": "/c", "RABBITMQ_SSL_KEYFILE": "/k", "RABBITMQ_SSL_VERIFY": "verify_peer", "RABBITMQ_SSL_FAIL_IF_NO_PEER_CERT": "true", "RABBITMQ_SSL_DEPTH": "2"},
+			func(c Config) any { return []any{c.TLSListen, c.TLS} }, []any{"127.0.0.1:5671",
+				TLS{CACert: "/a", Cert: "/c", Key: "/k", VerifyPeer: true, RequirePeer: true, Depth: 2, Versions: []string{"tlsv1.2", "tlsv1.3"}}}},
+		{map[string]string{"RABBITMQ_MANAGEMENT_SSL_CERTFILE": "/c", "RABBITMQ_MANAGEMENT_SSL_KEYFILE": "/k"}, func(c Config) any { return c.ManagementTLSListen + " " + c.ManagementTLS.Cert }, ":15671 /c"},
 		{map[string]string{"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": `-rabbitmq_management load_definitions "/d.json" +S 2 -rabbit loopback_users [] -rabbit default_vhost <<"v">>`},
 			func(c Config) any { return []any{c.LoadDefinitions, c.Auth.LoopbackUsers, c.DefaultVHost} }, []any{"/d.json", []string{}, "v"}},
 		{map[string]string{"RABBITMQ_ERLANG_COOKIE": "x"}, func(c Config) any { return c.Notes }, []string{"RABBITMQ_ERLANG_COOKIE is accepted and has no effect"}},
@@ -402,7 +485,85 @@ func TestRabbitMQVariables(t *testing.T) {
 		t.Errorf("RABBITMQ_NODE_PORT with listeners in a file: Listen = %s, %v, want :5000", c.Listen, err)
 	}
 	_, err = Load(map[string]string{"in-memory": "true"}, environment(map[string]string{"RABBITMQ_SSL_CERTFILE": "c"}))
-	if want := "RABBITMQ_SSL_CERTFILE is set but deprecated: set ssl_options.certfile in the configuration file instead"; err == nil || err.Error() != want {
+	if want := "TLS for AMQP needs a certificate and its key"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// Whatever is wrong with it, a secret is not in the message, nor in the list.
+func TestSecretsAreNotShown(t *testing.T) {
+	const secret = "sesame7"
+	text := "default_pass = " + secret + "\ndefault_users.u.password = " + secret + "\nssl_options.password = " + secret + "\nheartbeat = x\n"
+	file := filepath.Join(writeFiles(t, map[string]string{"r.conf": text}), "r.conf")
+	values, _, err := Effective(map[string]string{"in-memory": "true", "config": file, "default-pass": secret},
+		environment(map[string]string{"LEVERET_MANAGEMENT_TLS_KEY_PASSWORD": secret, "RABBITMQ_DEFAULT_PASS": secret, "LEVERET_DEFAULT_USERS": "x." + secret}))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	all := err.Error()
+	for _, v := range values {
+		all += v.Name + v.Value + v.Origin
+	}
+	if strings.Contains(all, secret) {
+		t.Errorf("the password is in %s", all)
+	}
+	values, _, err = Effective(map[string]string{"in-memory": "true", "config": "none"}, environment(map[string]string{"LEVERET_DEFAULT_USERS": "x.password=" + secret + "\nx.tags=a"}))
+	if want := (Value{"default-users", "x.password=(hidden)\nx.tags=a", "LEVERET_DEFAULT_USERS"}); err != nil || !slices.Contains(values, want) {
+		t.Errorf("error %v; want %+v among %+v", err, want, values)
+	}
+}
+
+func TestParseDate(t *testing.T) {
+	at := func(s string) time.Time {
+		v, err := time.Parse("2006-01-02 15:04", s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	now := at("2026-11-29 22:59") // a Sunday
+	for _, tt := range []struct{ date, next string }{
+		{"$D0", "2026-11-30 00:00"},
+		{"$D23", "2026-11-29 23:00"},
+		{"$D22H30", "2026-11-30 22:30"},
+		{"$H0", "2026-11-29 23:00"},
+		{"$H59", "2026-11-29 23:59"},
+		{"$W0D22", "2026-12-06 22:00"},
+		{"$W5", "2026-12-04 00:00"},
+		{"$M1D6", "2026-12-01 06:00"},
+		{"$M31D0", "2026-12-31 00:00"},
+	} {
+		d, err := ParseDate(tt.date)
+		if err != nil {
+			t.Errorf("%s: %v", tt.date, err)
+			continue
+		}
+		if got := d.Next(now); !got.Equal(at(tt.next)) {
+			t.Errorf("%s after %s is %s, want %s", tt.date, now, got, tt.next)
+		}
+	}
+	for _, bad := range []string{"", "$", "D0", "$D24", "$H60", "$W7", "$M0", "$M32", "$X", "$D0 ", "$D000"} {
+		if _, err := ParseDate(bad); err == nil {
+			t.Errorf("ParseDate(%q): no error", bad)
+		}
+	}
+}
+
+func TestCipherSuite(t *testing.T) {
+	for name, want := range map[string]uint16{
+		"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+		"ECDHE-RSA-AES128-GCM-SHA256":           tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+		"ECDHE-ECDSA-AES256-GCM-SHA384":         tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+		"ECDHE-RSA-CHACHA20-POLY1305":           tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		"ECDHE-RSA-AES128-SHA":                  tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA,
+		"ECDHE-RSA-AES128-SHA256":               tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256,
+		"AES256-SHA":                            tls.TLS_RSA_WITH_AES_256_CBC_SHA,
+		"DES-CBC3-SHA":                          tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA,
+		"TLS_AES_256_GCM_SHA384":                tls.TLS_AES_256_GCM_SHA384,
+		"NULL":                                  0,
+	} {
+		if got, ok := CipherSuite(name); got != want || ok != (want != 0) {
+			t.Errorf("CipherSuite(%q) = %x, %v, want %x", name, got, ok, want)
+		}
 	}
 }

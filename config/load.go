@@ -16,10 +16,11 @@ import (
 // over RabbitMQ's, those over the files, and those over the defaults. flags
 // holds the flags that were given, by name, as text; env is like os.LookupEnv.
 // An empty variable counts as not set. The error names the flag, the variable,
-// or the file, line and key that is wrong, and says what it should be.
+// or the file, line and key that is wrong, and says what it should be; it has a
+// line for each, as all are looked at.
 func Load(flags map[string]string, env func(string) (string, bool)) (Config, error) {
-	l, err := load(flags, env)
-	return l.config, err
+	l := load(flags, env)
+	return l.config, errors.Join(l.errs...)
 }
 
 // A Value is one setting as it is in force.
@@ -29,12 +30,10 @@ type Value struct {
 	Origin string // default, a flag, a variable, or file, line and key
 }
 
-// Effective loads like Load and lists every setting with where it came from.
+// Effective loads like Load and lists every setting with where it came from, as
+// far as it is right.
 func Effective(flags map[string]string, env func(string) (string, bool)) ([]Value, Config, error) {
-	l, err := load(flags, env)
-	if err != nil {
-		return nil, l.config, err
-	}
+	l := load(flags, env)
 	var values []Value
 	for _, s := range allSettings() {
 		v := Value{Name: s.Name, Value: s.Default, Origin: "default"}
@@ -45,12 +44,10 @@ func Effective(flags map[string]string, env func(string) (string, bool)) ([]Valu
 		case s.show != nil:
 			v.Value = s.show(&l.config)
 		}
-		if s.Secret && v.Value != "" {
-			v.Value = "(hidden)"
-		}
+		v.Value = s.shown(v.Value)
 		values = append(values, v)
 	}
-	return values, l.config, nil
+	return values, l.config, errors.Join(l.errs...)
 }
 
 // A choice is the text that won for one setting.
@@ -68,20 +65,15 @@ type loader struct {
 	confDir string // where there is no main file
 	chosen  map[string]choice
 	config  Config
+	errs    []error // all that is wrong
 }
 
-func load(flags map[string]string, env func(string) (string, bool)) (*loader, error) {
+func load(flags map[string]string, env func(string) (string, bool)) *loader {
 	l := &loader{flags: flags, env: env, chosen: map[string]choice{}, config: Default()}
 	l.config.ManagementListen, l.config.PrometheusListen = DefaultManagementListen, DefaultPrometheusListen
-	if err := l.findDataDir(); err != nil {
-		return l, err
-	}
-	if err := l.loadFiles(); err != nil {
-		return l, err
-	}
-	if err := l.chooseRabbitMQ(); err != nil {
-		return l, err
-	}
+	l.fail(l.findDataDir())
+	l.fail(l.loadFiles())
+	l.chooseRabbitMQ()
 	l.chooseOwn()
 	for _, s := range allSettings() {
 		c, given := l.chosen[s.Name]
@@ -89,10 +81,20 @@ func load(flags map[string]string, env func(string) (string, bool)) (*loader, er
 			continue
 		}
 		if err := s.set(&l.config, c.text); err != nil {
-			return l, fmt.Errorf("%s: %w", c.label, err)
+			l.fail(fmt.Errorf("%s: %w", c.label, err))
 		}
 	}
-	return l, l.finish()
+	if len(l.errs) == 0 { // what is wrong already would be wrong again
+		l.fail(l.finish())
+	}
+	return l
+}
+
+// fail keeps an error; nil is none.
+func (l *loader) fail(err error) {
+	if err != nil {
+		l.errs = append(l.errs, err)
+	}
 }
 
 // note keeps a remark for the log.
@@ -145,12 +147,11 @@ func (l *loader) loadFiles() error {
 	var entries []entry
 	for _, name := range files {
 		more, err := parseFile(name, l.env)
-		if err != nil {
-			return err
-		}
+		l.fail(err)
 		entries = append(entries, more...)
 	}
-	return l.chooseEntries(entries)
+	l.chooseEntries(entries)
+	return nil
 }
 
 // chooseOwn takes LEVERET_ variables and, over them, flags.
@@ -168,8 +169,11 @@ func (l *loader) chooseOwn() {
 
 // shown is a value as messages may have it.
 func (s Setting) shown(text string) string {
-	if s.Secret && text != "" {
+	switch {
+	case s.Secret && text != "":
 		return "(hidden)"
+	case s.Secrets != nil:
+		return s.Secrets(text)
 	}
 	return text
 }
@@ -189,14 +193,29 @@ func (l *loader) finish() error {
 		c.ManagementListen = "" // RabbitMQ 4.0: with HTTPS alone configured there is no HTTP
 		l.chosen["management-listen"] = choice{text: "off", origin: "default with HTTPS"}
 	}
+	if _, given := l.chosen["prometheus-listen"]; !given && c.PrometheusTLSListen != "" {
+		c.PrometheusListen = "" // RabbitMQ 4.0: as for the HTTP API
+		l.chosen["prometheus-listen"] = choice{text: "off", origin: "default with HTTPS"}
+	}
+	if origin := l.chosen["data-dir"].origin; c.PidFile == "" && strings.HasPrefix(origin, "RABBITMQ_MNESIA_") && !c.InMemory {
+		c.PidFile = c.DataDir + ".pid" // RabbitMQ 4.0: RABBITMQ_PID_FILE
+		l.chosen["pid-file"] = choice{text: c.PidFile, origin: "default with " + origin}
+	}
 	l.matchAnonymous()
+	for _, t := range []*TLS{&c.TLS, &c.ManagementTLS, &c.PrometheusTLS} {
+		l.fail(l.checkCiphers(t))
+	}
 	if c.ManagementTLS.Cert == "" && c.ManagementTLS.Key == "" {
 		c.ManagementTLS.Cert, c.ManagementTLS.Key, c.ManagementTLS.KeyPassword = c.TLS.Cert, c.TLS.Key, c.TLS.KeyPassword
+	}
+	if c.PrometheusTLS.Cert == "" && c.PrometheusTLS.Key == "" {
+		c.PrometheusTLS.Cert, c.PrometheusTLS.Key, c.PrometheusTLS.KeyPassword = c.TLS.Cert, c.TLS.Key, c.TLS.KeyPassword
 	}
 	return errors.Join(
 		c.checkPprof(),
 		c.TLS.check(c.TLSListen != "", "AMQP", "ssl_options", "tls"),
-		c.ManagementTLS.check(c.ManagementTLSListen != "", "the HTTP API", "management.ssl", "management-tls"))
+		c.ManagementTLS.check(c.ManagementTLSListen != "", "the HTTP API", "management.ssl", "management-tls"),
+		c.PrometheusTLS.check(c.PrometheusTLSListen != "", "the metrics", "prometheus.ssl", "prometheus-tls"))
 }
 
 // matchAnonymous makes what was said of anonymous logins whole: who names the

@@ -23,6 +23,9 @@ type Setting struct {
 	// Secret says that the value must not be shown.
 	Secret bool
 
+	// Secrets says that parts of the value must not be shown.
+	Secrets func(text string) string
+
 	env string // the environment variable, if it is not made of the name
 	set func(c *Config, text string) error
 	// show tells a default that Default has no value for; nil if it has.
@@ -45,9 +48,11 @@ func Settings() []Setting {
 // allSettings are Settings and those without a flag, in the order in which they
 // take effect: a profile comes before what it has a default of its own for.
 func allSettings() []Setting {
-	return slices.Concat(Settings(), authSettings(), limitSettings(), httpSettings(),
+	return slices.Concat(Settings(), moreNodeSettings(), moreLogSettings(), authSettings(), seedSettings(), limitSettings(),
+		messageSettings(), socketSettings(), httpSettings(), metricsSettings(),
 		tlsSettings("tls", func(c *Config) *TLS { return &c.TLS })[3:],
-		tlsSettings("management-tls", func(c *Config) *TLS { return &c.ManagementTLS }))
+		tlsSettings("management-tls", func(c *Config) *TLS { return &c.ManagementTLS }),
+		tlsSettings("prometheus-tls", func(c *Config) *TLS { return &c.PrometheusTLS }))
 }
 
 // nodeSettings are the data, and the size of the machine.
@@ -109,29 +114,6 @@ func listenerSettings() []Setting {
 	}, tlsSettings("tls", func(c *Config) *TLS { return &c.TLS })[:3])
 }
 
-// tlsSettings are those of one certificate; the first three are all that most
-// need.
-func tlsSettings(prefix string, of func(*Config) *TLS) []Setting {
-	return []Setting{
-		{Name: prefix + "-cert", Usage: "`file` with the certificate for TLS, and those between it and its root",
-			set: func(c *Config, s string) error { return setText(&of(c).Cert, s) }},
-		{Name: prefix + "-key", Usage: "`file` with the key of that certificate",
-			set: func(c *Config, s string) error { return setText(&of(c).Key, s) }},
-		{Name: prefix + "-ca", Usage: "`file` with the certificates that sign those of clients",
-			set: func(c *Config, s string) error { return setText(&of(c).CACert, s) }},
-		{Name: prefix + "-key-password", Usage: "`password` of that key", Secret: true,
-			set: func(c *Config, s string) error { return setText(&of(c).KeyPassword, s) }},
-		{Name: prefix + "-verify", Default: "verify_none", Usage: "`whether` to ask clients for a certificate: verify_peer or verify_none",
-			set: func(c *Config, s string) error { return setVerify(of(c), s) }},
-		{Name: prefix + "-require-cert", Default: "false", Switch: true, Usage: "refuse clients without a certificate",
-			set: func(c *Config, s string) error { return setSwitch(&of(c).RequirePeer, s) }},
-		{Name: prefix + "-depth", Default: "1", Usage: "`number` of certificates between a client's and the root",
-			set: func(c *Config, s string) error { return setNumber(&of(c).Depth, s, 100) }},
-		{Name: prefix + "-versions", Default: "tlsv1.2,tlsv1.3", Usage: "`versions` of TLS",
-			set: func(c *Config, s string) error { return setVersions(&of(c).Versions, s) }},
-	}
-}
-
 // firstStartSettings are what an empty data folder is filled with, and
 // definitions.
 func firstStartSettings() []Setting {
@@ -144,25 +126,6 @@ func firstStartSettings() []Setting {
 			set: func(c *Config, s string) error { return setText(&c.DefaultVHost, s) }},
 		{Name: "load-definitions", Default: "none", Usage: "`file` or folder of definitions to import at every start; then there is no default user or vhost",
 			set: func(c *Config, s string) error { return setTextOr(&c.LoadDefinitions, s, "none") }},
-	}
-}
-
-func logSettings() []Setting {
-	return []Setting{
-		{Name: "log-level", Default: "info", Usage: "least important `level` to log: debug, info, warn or error",
-			set: func(c *Config, s string) error { return setWord(&c.LogLevel, s, Debug, Info, Warn, Error) }},
-		{Name: "log-format", Default: "console", Usage: "`format` of the log: console or json",
-			set: func(c *Config, s string) error { return setWord(&c.LogFormat, s, Console, JSON) }},
-		{Name: "log-quiet", Default: "false", Switch: true, Usage: "log nothing to standard output",
-			set: func(c *Config, s string) error { return setSwitch(&c.LogQuiet, s) }},
-		{Name: "log-file", Default: "none", Usage: "`file` to log to as well, or none",
-			set: func(c *Config, s string) error { return setTextOr(&c.LogFile, s, "none") }},
-		{Name: "log-dir", Default: "none", Usage: "`folder` of that file, unless its path is absolute",
-			set: func(c *Config, s string) error { return setTextOr(&c.LogDir, s, "none") }},
-		{Name: "log-file-level", Default: "info", Usage: "least important `level` in that file",
-			set: func(c *Config, s string) error { return setWord(&c.LogFileLevel, s, Debug, Info, Warn, Error) }},
-		{Name: "log-file-format", Default: "console", Usage: "`format` of that file: console or json",
-			set: func(c *Config, s string) error { return setWord(&c.LogFileFormat, s, Console, JSON) }},
 	}
 }
 
@@ -187,6 +150,10 @@ func authSettings() []Setting {
 			set: func(c *Config, s string) error {
 				return setWord(&c.Auth.CertName, s, DistinguishedName, CommonName, AlternativeName)
 			}},
+		{Name: "cert-login-san-type", Default: "dns",
+			set: func(c *Config, s string) error { return setWord(&c.Auth.AltName, s, "dns", "ip", "email", "uri") }},
+		{Name: "cert-login-san-index", Default: "0",
+			set: func(c *Config, s string) error { return setNumber(&c.Auth.AltIndex, s, 100) }},
 		{Name: "password-hash", Default: "SHA256",
 			set: func(c *Config, s string) error { return setWord(&c.Auth.PasswordHash, s, "SHA256", "SHA512") }},
 		{Name: "min-password-length", Default: "0",
@@ -209,6 +176,19 @@ func limitSettings() []Setting {
 		{Name: "max-message-size", Default: "16MiB", set: setMaxMessageSize},
 		{Name: "handshake-timeout", Default: "10s",
 			set: func(c *Config, s string) error { return setPositiveDuration(&c.Limits.HandshakeTimeout, s) }},
+		{Name: "initial-frame-max", Default: "8192", set: setInitialFrameMax},
+		{Name: "tls-handshake-timeout", Default: "5s",
+			set: func(c *Config, s string) error { return setPositiveDuration(&c.Limits.TLSTimeout, s) }},
+		{Name: "connection-max", Default: "infinity",
+			set: func(c *Config, s string) error { return setNumberOrInfinity(&c.Limits.MaxConnections, s) }},
+		{Name: "channel-max-per-node", Default: "infinity",
+			set: func(c *Config, s string) error { return setNumberOrInfinity(&c.Limits.MaxNodeChannels, s) }},
+		{Name: "vhost-max", Default: "infinity",
+			set: func(c *Config, s string) error { return setNumberOrInfinity(&c.Limits.MaxVHosts, s) }},
+		{Name: "queue-limit", Default: "infinity",
+			set: func(c *Config, s string) error { return setNumberOrInfinity(&c.Limits.MaxQueues, s) }},
+		{Name: "exchange-limit", Default: "infinity",
+			set: func(c *Config, s string) error { return setNumberOrInfinity(&c.Limits.MaxExchanges, s) }},
 		{Name: "consumer-timeout", Default: "30m",
 			set: func(c *Config, s string) error {
 				return setDuration(&c.Limits.ConsumerTimeout, s, 100*365*24*time.Hour)
@@ -239,5 +219,11 @@ func httpSettings() []Setting {
 			set: func(c *Config, s string) error { return setSwitch(&c.PprofRemote, s) }},
 		{Name: "management-enable-queue-totals", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.HTTP.EnableQueueTotals, s) }},
+		{Name: "management-access-log", Default: "none",
+			set: func(c *Config, s string) error { return setTextOr(&c.HTTP.AccessLog, s, "none") }},
+		{Name: "management-headers", Default: "none",
+			set: func(c *Config, s string) error { return setHeaders(&c.HTTP.Headers, s) }},
+		{Name: "management-fixed-operator-policies", Default: "false", Switch: true,
+			set: func(c *Config, s string) error { return setSwitch(&c.HTTP.FixedOperatorPolicies, s) }},
 	}
 }

@@ -216,6 +216,16 @@ func setFrameMax(c *Config, text string) error {
 	return nil
 }
 
+// setInitialFrameMax takes the size of a frame before tuning, in bytes.
+func setInitialFrameMax(c *Config, text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 4096 || n > 1<<20 {
+		return fmt.Errorf("want a number of bytes from 4096 to %d", 1<<20)
+	}
+	c.Limits.InitialFrameMax = n
+	return nil
+}
+
 // setMaxMessageSize takes the size of the largest body. RabbitMQ 4.0 allows
 // 512 MiB at most.
 func setMaxMessageSize(c *Config, text string) error {
@@ -289,6 +299,14 @@ func setSize(to *int64, text string) error {
 	}
 	*to = n
 	return nil
+}
+
+func setSizeOrNone(to *int64, text string) error {
+	if text == "none" {
+		*to = 0
+		return nil
+	}
+	return setSize(to, text)
 }
 
 // setMemoryAvailable takes the machine's memory, and with it the default of the

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// logSettings are what of the log has a flag.
+func logSettings() []Setting {
+	return []Setting{
+		{Name: "log-level", Default: "info", Usage: "least important `level` to log: debug, info, warn or error",
+			set: func(c *Config, s string) error { return setWord(&c.LogLevel, s, Debug, Info, Warn, Error) }},
+		{Name: "log-format", Default: "console", Usage: "`format` of the log: console or json",
+			set: func(c *Config, s string) error { return setWord(&c.LogFormat, s, Console, JSON) }},
+		{Name: "log-quiet", Default: "false", Switch: true, Usage: "log nothing to standard output",
+			set: func(c *Config, s string) error { return setSwitch(&c.LogQuiet, s) }},
+		{Name: "log-file", Default: "none", Usage: "`file` to log to as well, or none",
+			set: func(c *Config, s string) error { return setTextOr(&c.LogFile, s, "none") }},
+		{Name: "log-dir", Default: "none", Usage: "`folder` of that file, unless its path is absolute",
+			set: func(c *Config, s string) error { return setTextOr(&c.LogDir, s, "none") }},
+		{Name: "log-file-level", Default: "info", Usage: "least important `level` in that file",
+			set: func(c *Config, s string) error { return setWord(&c.LogFileLevel, s, Debug, Info, Warn, Error) }},
+		{Name: "log-file-format", Default: "console", Usage: "`format` of that file: console or json",
+			set: func(c *Config, s string) error { return setWord(&c.LogFileFormat, s, Console, JSON) }},
+		{Name: "log-levels", Default: "none", Usage: "`levels` of single categories, as in connection=debug,queue=warn",
+			set: func(c *Config, s string) error { return setLevels(&c.LogLevels, s) }},
+	}
+}
+
+// moreLogSettings are those of the log without a flag.
+func moreLogSettings() []Setting {
+	return []Setting{
+		{Name: "log-colors", Default: "auto",
+			set: func(c *Config, s string) error { return setWord(&c.LogColors, s, "auto", "always", "never") }},
+		{Name: "log-stderr", Default: "false", Switch: true,
+			set: func(c *Config, s string) error { return setSwitch(&c.LogStderr, s) }},
+		{Name: "log-time", Default: "by format",
+			set:  func(c *Config, s string) error { return setWord(&c.LogTime, s, timeFormats()...) },
+			show: func(*Config) string { return "by format" }},
+		{Name: "log-file-time", Default: "by format",
+			set:  func(c *Config, s string) error { return setWord(&c.LogFileTime, s, timeFormats()...) },
+			show: func(*Config) string { return "by format" }},
+		{Name: "log-level-name", Default: "by format",
+			set:  func(c *Config, s string) error { return setWord(&c.LogLevelName, s, levelFormats()...) },
+			show: func(*Config) string { return "by format" }},
+		{Name: "log-file-level-name", Default: "by format",
+			set:  func(c *Config, s string) error { return setWord(&c.LogFileLevelName, s, levelFormats()...) },
+			show: func(*Config) string { return "by format" }},
+		{Name: "log-rotation-size", Default: "none",
+			set: func(c *Config, s string) error { return setSizeOrNone(&c.LogRotation.Size, s) }},
+		{Name: "log-rotation-date", Default: "none", set: setRotationDate},
+		{Name: "log-rotation-count", Default: "5",
+			set: func(c *Config, s string) error { return setNumber(&c.LogRotation.Count, s, 10_000) }},
+		{Name: "log-rotation-compress", Default: "false", Switch: true,
+			set: func(c *Config, s string) error { return setSwitch(&c.LogRotation.Compress, s) }},
+		{Name: "log-exchange", Default: "true", Switch: true,
+			set: func(c *Config, s string) error { return setSwitch(&c.LogExchange, s) }},
+		{Name: "log-exchange-level", Default: "info",
+			set: func(c *Config, s string) error { return setWord(&c.LogExchangeLevel, s, Debug, Info, Warn, Error) }},
+		{Name: "log-exchange-format", Default: "console",
+			set: func(c *Config, s string) error { return setWord(&c.LogExchangeFormat, s, Console, JSON) }},
+	}
+}
+
+// timeFormats are RabbitMQ's names of how times look; "" goes with the format.
+func timeFormats() []string {
+	return []string{"rfc3339_space", "rfc3339_T", "epoch_usecs", "epoch_secs"}
+}
+
+// levelFormats are RabbitMQ's names of how levels look: lower or upper case,
+// whole or the first letters.
+func levelFormats() []string { return []string{"lc", "uc", "lc3", "uc3", "lc4", "uc4"} }
+
+// Categories are the categories of log lines that can have a level.
+func Categories() []string {
+	return []string{"default", "connection", "channel", "queue", "mirroring", "federation", "upgrade", "ra", "user"}
+}
+
+// setLevels takes category=level with commas in between.
+func setLevels(to *map[string]LogLevel, text string) error {
+	if text == "none" {
+		*to = nil
+		return nil
+	}
+	levels := map[string]LogLevel{}
+	for pair := range strings.SplitSeq(text, ",") {
+		category, level, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		if !ok || !slices.Contains(Categories(), category) {
+			return fmt.Errorf("want category=level with commas in between; the categories are %v", Categories())
+		}
+		var l LogLevel
+		if err := setWord(&l, level, Debug, Info, Warn, Error); err != nil {
+			return fmt.Errorf("level of %s: %w", category, err)
+		}
+		levels[category] = l
+	}
+	*to = levels
+	return nil
+}
+
+func setRotationDate(c *Config, text string) error {
+	if text == "none" {
+		c.LogRotation.Date = ""
+		return nil
+	}
+	if _, err := ParseDate(text); err != nil {
+		return err
+	}
+	c.LogRotation.Date = text
+	return nil
+}
