@@ -4,9 +4,7 @@ package interop_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -30,13 +28,9 @@ type crashSuite struct {
 	slowest    time.Duration // start
 }
 
-// TestCrash kills a few times; LEVERET_CRASH_ROUNDS says how often instead.
-// Rounds alternate between the levels of durability: both survive a kill.
+// TestCrash kills a few times, see crashRounds. Rounds alternate between the levels of durability: both survive a kill.
 func TestCrash(t *testing.T) {
-	rounds := 4
-	if n, err := strconv.Atoi(os.Getenv("LEVERET_CRASH_ROUNDS")); err == nil {
-		rounds = n
-	}
+	rounds := crashRounds(4)
 	s := newCrashSuite(t)
 	s.declare()
 	for s.round = 1; s.round <= rounds && !t.Failed(); s.round++ {
