@@ -16,6 +16,7 @@ const (
 	exitSoftware    = 70 // the broker refused or failed
 	exitTimeout     = 75
 	exitNoAccess    = 77 // the login is wrong, or the user may not; RabbitMQ's tools have no login
+	exitConfig      = 78 // the configuration is wrong
 )
 
 // An exitError ends the program with a code and a text for people.

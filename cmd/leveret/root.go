@@ -25,7 +25,7 @@ func rootCommand() *cobra.Command {
 		RunE: serve.RunE,
 	}
 	addSettings(root.Flags())
-	root.AddCommand(serve, versionCommand(), adminCommand("admin"), pluginsCommand())
+	root.AddCommand(serve, versionCommand(), configCommand(), tlsCommand(), adminCommand("admin"), pluginsCommand())
 	addClient(root, &options{}, false)
 	return quiet(root)
 }
@@ -87,10 +87,14 @@ func addSettings(flags *pflag.FlagSet) {
 	}
 }
 
-// givenFlags are the flags of the command line that were really there.
+// givenFlags are the settings among the flags that were really there.
 func givenFlags(flags *pflag.FlagSet) map[string]string {
 	given := map[string]string{}
-	flags.Visit(func(f *pflag.Flag) { given[f.Name] = f.Value.(*flagText).text })
+	flags.Visit(func(f *pflag.Flag) {
+		if setting, ok := f.Value.(*flagText); ok {
+			given[f.Name] = setting.text
+		}
+	})
 	return given
 }
 
