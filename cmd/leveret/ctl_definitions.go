@@ -14,6 +14,7 @@ func definitionCommands() []command {
 	return []command{
 		{use: "export_definitions FILE", short: "Write users, virtual hosts, queues and the rest to a file; - is standard output", args: cobra.ExactArgs(1), run: exportDefinitions},
 		{use: "import_definitions [FILE]", short: "Read definitions from a file or standard input; what is there already stays", args: cobra.MaximumNArgs(1), run: importDefinitions},
+		{use: "definitions", short: "Compare, export or import definitions: diff, export, import", sub: definitionsCommands()},
 	}
 }
 

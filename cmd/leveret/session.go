@@ -66,6 +66,7 @@ type session struct {
 	opts  *options
 	flags *pflag.FlagSet
 	cmd   *cobra.Command
+	env   func(string) (string, bool)
 	in    io.Reader
 	out   io.Writer
 }
@@ -79,7 +80,7 @@ func open(cmd *cobra.Command, o *options) (*session, error) {
 		return nil, exitf(exitUsage, "there is no formatter %q; take one of %s", o.formatter, strings.Join(formatters, ", "))
 	}
 	return &session{
-		api: newAPI(o, os.LookupEnv), opts: o, flags: cmd.Flags(), cmd: cmd,
+		api: newAPI(o, os.LookupEnv), opts: o, flags: cmd.Flags(), cmd: cmd, env: os.LookupEnv,
 		in: cmd.InOrStdin(), out: cmd.OutOrStdout(),
 	}, nil
 }
