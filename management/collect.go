@@ -3,6 +3,8 @@ package management
 import (
 	"fmt"
 	"time"
+
+	"github.com/leveretmq/leveret/vhost"
 )
 
 // figures are the totals of a vhost or of the broker.
@@ -25,6 +27,7 @@ type totals struct {
 	at     time.Time
 	took   time.Duration
 	vhosts map[string]*figures
+	refs   []vhost.QueueRef // scratch; nil once all is collected
 }
 
 func (t *totals) of(vhost string) *figures {
@@ -67,6 +70,7 @@ func collect(cfg *Config, each func(p part, c *counters)) *totals {
 		f.counters[mReturnUnroutable] += c[mReturnUnroutable]
 		each(part{aChannel, i.VHost, channelName(i.Connection, i.Number)}, &c)
 	}
+	t.refs = nil
 	t.took = time.Since(t.at)
 	return t
 }
@@ -79,12 +83,13 @@ func (t *totals) vhost(cfg *Config, name string, each func(p part, c *counters))
 		return // deleted meanwhile
 	}
 	f := t.of(name)
-	for info := range v.Queues() {
-		st := info.Queue.Status()
+	t.refs = v.QueueRefs(t.refs[:0])
+	for _, q := range t.refs {
+		st := q.Queue.Status()
 		c := queueCounters(&st)
 		f.queues++
 		f.consumers += st.Consumers
-		each(part{aQueue, name, info.Spec.Name}, &c)
+		each(part{aQueue, name, q.Spec.Name}, &c)
 		c[mPublish] = 0
 		f.counters.plus(&c)
 	}

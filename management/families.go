@@ -4,8 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/leveretmq/leveret/queue"
 )
 
@@ -74,18 +72,19 @@ func (e *endings) plus(o endings) {
 	}
 }
 
-func (f *figure[T]) kind() prometheus.ValueType {
+// typ is the metric's type as the text format has it.
+func (f *figure[T]) typ() string {
 	if f.count == 0 {
-		return prometheus.GaugeValue
+		return "gauge"
 	}
-	return prometheus.CounterValue
+	return "counter"
 }
 
 // A queueSample is a queue as a scrape has found it.
 type queueSample struct {
-	vhost, name, typ string
-	at               time.Time
-	st               queue.Status
+	typ string
+	at  time.Time
+	st  queue.Status
 }
 
 type (
@@ -95,10 +94,7 @@ type (
 	connectionFigure = figure[Connection]
 )
 
-type exchangeSample struct {
-	vhost, name, typ  string
-	published, routed uint64
-}
+type exchangeSample struct{ published, routed uint64 }
 
 // queueMetrics are the metrics of queues.
 func queueMetrics() []queueFigure {

@@ -183,6 +183,7 @@ type Server struct {
 	metrics http.Server  // see ServeMetrics
 	local   *http.Server // see ServeLocal
 	totals  *totalsCollector
+	scrapes scrapes
 	closing chan struct{} // closed by Shutdown: streams end
 	closed  sync.Once
 	stop    context.CancelFunc // ends the sampler

@@ -1,8 +1,8 @@
 package management
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,29 +10,54 @@ import (
 	"github.com/leveretmq/leveret/vhost"
 )
 
-// An objectsCollector is the prometheus.Collector of /metrics/per-object and
-// /metrics/detailed: it emits figures object by object.
-type objectsCollector struct {
+// objects writes the metrics of /metrics/per-object and /metrics/detailed:
+// figures object by object.
+type objects struct {
+	*exposition
 	s *Server
 	selection
 }
 
+// write writes all that is asked for.
+func (o *objects) write() {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&nodeCollector{o.s, &o.selection})
+	o.gather(registry, o.s.metricsOptions())
+	o.queues()
+	o.exchanges()
+	o.connections()
+	o.channels()
+	if o.detailed {
+		o.cluster()
+	}
+}
+
+// A nodeCollector is the prometheus.Collector of what has no objects.
+type nodeCollector struct {
+	s *Server
+	*selection
+}
+
 // Describe describes nothing: the metrics are checked when they are collected.
-func (c *objectsCollector) Describe(chan<- *prometheus.Desc) {}
+func (c *nodeCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
-func (c *objectsCollector) Collect(ch chan<- prometheus.Metric) {
+func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 	e := &emitter{ch: ch, prefix: c.prefix}
 	e.identity(c.s)
-	c.queues(ch)
-	c.exchanges(ch)
-	c.connections(ch)
-	c.channels(ch)
-	c.nodeFamilies(e)
-	if c.detailed {
-		c.cluster(&emitter{ch: ch, prefix: "rabbitmq_cluster_"})
-	} else {
+	if c.wants(nodeCoarse) {
+		e.nodeCoarse(c.s)
+	}
+	if c.wants(nodeFamily) {
+		e.nodeLimits(c.s)
+	}
+	if !c.detailed {
 		c.s.totals.collectBroker(ch)
+		return
+	}
+	if c.wants(churnFamily) {
+		_, churn := c.s.sampler.pastCounts()
+		e.churned(&churn)
 	}
 }
 
@@ -41,130 +66,132 @@ func wanted[T any](c *selection, all []figure[T]) []figure[T] {
 	return slices.DeleteFunc(all, func(f figure[T]) bool { return !c.wants(f.family) })
 }
 
-// A column is a figure with its description, for many objects.
-type column[T any] struct {
-	*figure[T]
-	desc *prometheus.Desc
+// A sampled is an object with its labels as text.
+type sampled[T any] struct {
+	labels string
+	sample T
 }
 
-func describe[T any](prefix string, figures []figure[T], labels ...string) []column[T] {
-	list := make([]column[T], len(figures))
+// writeFigures writes one metric after the other, each of all objects.
+func writeFigures[T any](x *exposition, prefix string, figures []figure[T], all []sampled[T]) {
+	if len(all) == 0 {
+		return
+	}
 	for i := range figures {
 		f := &figures[i]
-		list[i] = column[T]{f, prometheus.NewDesc(prefix+f.name, f.help, labels, nil)}
-	}
-	return list
-}
-
-func emitColumns[T any](ch chan<- prometheus.Metric, list []column[T], o *T, values ...string) {
-	for i, v := range values {
-		values[i] = strings.ToValidUTF8(v, "\uFFFD")
-	}
-	for i := range list {
-		ch <- prometheus.MustNewConstMetric(list[i].desc, list[i].kind(), list[i].value(o), values...)
+		name := prefix + f.name
+		x.head(name, f.help, f.typ())
+		for j := range all {
+			x.sample(name, all[j].labels, f.value(&all[j].sample))
+		}
 	}
 }
 
 // eachVHost calls do with the vhosts that the scrape wants.
-func (c *objectsCollector) eachVHost(do func(*vhost.VHost)) {
-	for _, name := range c.s.cfg.VHosts.Names() {
-		if v, ok := c.s.cfg.VHosts.Get(name); ok && c.wantsVHost(name) {
+func (o *objects) eachVHost(do func(*vhost.VHost)) {
+	for _, name := range o.s.cfg.VHosts.Names() {
+		if v, ok := o.s.cfg.VHosts.Get(name); ok && o.wantsVHost(name) {
 			do(v)
 		}
 	}
 }
 
-func (c *objectsCollector) queues(ch chan<- prometheus.Metric) {
-	list := describe(c.prefix, wanted(&c.selection, queueMetrics()), "vhost", "queue")
-	list = append(list, describe(c.ours, wanted(&c.selection, ownQueueMetrics()), "vhost", "queue")...)
-	if len(list) == 0 {
+func (o *objects) queues() {
+	figures, ours := wanted(&o.selection, queueMetrics()), wanted(&o.selection, ownQueueMetrics())
+	if len(figures)+len(ours) == 0 {
 		return
 	}
+	var all []sampled[queueSample]
+	var refs []vhost.QueueRef
 	now := time.Now()
-	c.eachVHost(func(v *vhost.VHost) {
-		for info := range v.Queues() {
-			if name := info.Spec.Name; c.queue == nil || c.queue.MatchString(name) {
-				emitColumns(ch, list, &queueSample{at: now, st: info.Queue.Status()}, v.Name(), name)
+	o.eachVHost(func(v *vhost.VHost) {
+		refs = v.QueueRefs(refs[:0])
+		slices.SortFunc(refs, func(a, b vhost.QueueRef) int { return cmp.Compare(a.Spec.Name, b.Spec.Name) })
+		all = slices.Grow(all, len(refs))
+		for _, q := range refs {
+			if name := q.Spec.Name; o.queue == nil || o.queue.MatchString(name) {
+				all = append(all, sampled[queueSample]{labelText("queue", name, "vhost", v.Name()), queueSample{at: now, st: q.Queue.Status()}})
 			}
 		}
 	})
+	writeFigures(o.exposition, o.prefix, figures, all)
+	writeFigures(o.exposition, o.ours, ours, all)
 }
 
-func (c *objectsCollector) exchanges(ch chan<- prometheus.Metric) {
-	list := describe(c.prefix, wanted(&c.selection, exchangeMetrics()), "vhost", "exchange")
-	if len(list) == 0 {
+func (o *objects) exchanges() {
+	figures := wanted(&o.selection, exchangeMetrics())
+	if len(figures) == 0 {
 		return
 	}
-	c.eachVHost(func(v *vhost.VHost) {
+	var all []sampled[exchangeSample]
+	o.eachVHost(func(v *vhost.VHost) {
 		for info := range v.Exchanges() {
 			if !hidden(v, &info) {
-				emitColumns(ch, list, &exchangeSample{published: info.Published, routed: info.Routed}, v.Name(), info.X.Name)
+				all = append(all, sampled[exchangeSample]{labelText("exchange", info.X.Name, "vhost", v.Name()),
+					exchangeSample{published: info.Published, routed: info.Routed}})
 			}
 		}
 	})
+	writeFigures(o.exposition, o.prefix, figures, all)
 }
 
-// connections emits connections by name (RabbitMQ 4.1: the label connection).
-func (c *objectsCollector) connections(ch chan<- prometheus.Metric) {
-	list := describe(c.prefix, wanted(&c.selection, connectionMetrics()), "connection", "vhost")
-	if len(list) == 0 {
+// connections writes connections by name (RabbitMQ 4.1: the label connection).
+func (o *objects) connections() {
+	figures := wanted(&o.selection, connectionMetrics())
+	if len(figures) == 0 {
 		return
 	}
-	for _, i := range c.s.cfg.Connections.Connections() {
-		if c.wantsVHost(i.VHost) {
-			emitColumns(ch, list, &i, i.Name, i.VHost)
+	var all []sampled[Connection]
+	for _, i := range o.s.cfg.Connections.Connections() {
+		if o.wantsVHost(i.VHost) {
+			all = append(all, sampled[Connection]{labelText("connection", i.Name, "vhost", i.VHost), i})
 		}
 	}
+	writeFigures(o.exposition, o.prefix, figures, all)
 }
 
-// channels emits channels. RabbitMQ tells what a channel did by exchange and
+// channels writes channels. RabbitMQ tells what a channel did by exchange and
 // queue as well; that is not known here.
-func (c *objectsCollector) channels(ch chan<- prometheus.Metric) {
-	list := describe(c.prefix, wanted(&c.selection, channelMetrics()), "channel", "vhost")
-	if len(list) == 0 {
+func (o *objects) channels() {
+	figures := wanted(&o.selection, channelMetrics())
+	if len(figures) == 0 {
 		return
 	}
-	for _, i := range c.s.cfg.Connections.Channels() {
-		if c.wantsVHost(i.VHost) {
-			emitColumns(ch, list, &i, channelName(i.Connection, i.Number), i.VHost)
+	var all []sampled[Channel]
+	for _, i := range o.s.cfg.Connections.Channels() {
+		if o.wantsVHost(i.VHost) {
+			all = append(all, sampled[Channel]{labelText("channel", channelName(i.Connection, i.Number), "vhost", i.VHost), i})
 		}
+	}
+	writeFigures(o.exposition, o.prefix, figures, all)
+}
+
+// cluster writes the families that RabbitMQ has of the whole cluster.
+func (o *objects) cluster() {
+	if o.wants("vhost_status") {
+		o.head("rabbitmq_cluster_vhost_status", "Whether the vhost is running", "gauge")
+		o.eachVHost(func(v *vhost.VHost) {
+			o.sample("rabbitmq_cluster_vhost_status", labelText("vhost", v.Name()), 1)
+		})
+	}
+	if o.wants("exchange_names") {
+		o.exchangeTypes("rabbitmq_cluster_exchange_name", "Exchanges; the value means nothing",
+			func(*vhost.VHost, string) float64 { return 1 })
+	}
+	if o.wants("exchange_bindings") {
+		o.exchangeTypes("rabbitmq_cluster_exchange_bindings", "Bindings of an exchange", func(v *vhost.VHost, name string) float64 {
+			return float64(countOfBindings(v, name))
+		})
 	}
 }
 
-// nodeFamilies emits what has no objects.
-func (c *objectsCollector) nodeFamilies(e *emitter) {
-	if c.wants(nodeCoarse) {
-		e.nodeCoarse(c.s)
-	}
-	if c.wants(nodeFamily) {
-		e.nodeLimits(c.s)
-	}
-	if c.detailed && c.wants(churnFamily) {
-		_, churn := c.s.sampler.pastCounts()
-		e.churned(&churn)
-	}
-}
-
-// cluster emits the families that RabbitMQ has of the whole cluster.
-func (c *objectsCollector) cluster(e *emitter) {
-	c.eachVHost(func(v *vhost.VHost) {
-		if c.wants("vhost_status") {
-			e.gauge("vhost_status", "Whether the vhost is running", 1, with("vhost", v.Name()))
-		}
-		names, bindings := c.wants("exchange_names"), c.wants("exchange_bindings")
-		if !names && !bindings {
-			return
-		}
+// exchangeTypes writes a metric whose labels tell the type of an exchange, too.
+func (o *objects) exchangeTypes(name, help string, value func(v *vhost.VHost, exchange string) float64) {
+	o.head(name, help, "gauge")
+	o.eachVHost(func(v *vhost.VHost) {
 		for info := range v.Exchanges() {
-			if hidden(v, &info) {
-				continue
-			}
-			l := with("vhost", v.Name(), "exchange", info.X.Name, "type", info.X.Type)
-			if names {
-				e.gauge("exchange_name", "Exchanges; the value means nothing", 1, l)
-			}
-			if bindings {
-				e.gauge("exchange_bindings", "Bindings of an exchange", float64(countOfBindings(v, info.X.Name)), l)
+			if !hidden(v, &info) {
+				o.sample(name, labelText("exchange", info.X.Name, "type", info.X.Type, "vhost", v.Name()), value(v, info.X.Name))
 			}
 		}
 	})

@@ -28,14 +28,13 @@ func (s *Server) Metrics() http.Handler {
 	return mux
 }
 
-// aggregated is the handler of the totals. Scrapes that come together share
-// one collection.
+// aggregated is the handler of the totals.
 func (s *Server) aggregated() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.totals, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	opts := s.metricsOptions()
-	opts.CoalesceGather = true
-	return promhttp.HandlerFor(registry, opts)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.serveScrape(w, r, func(x *exposition) { x.gather(registry, s.metricsOptions()) })
+	})
 }
 
 // metricsOptions show what could be collected even if one metric is wrong; the
@@ -87,14 +86,14 @@ func queuePattern(q url.Values) (*regexp.Regexp, error) {
 	return regexp.Compile(q.Get("queue"))
 }
 
-// serveObjects answers with metrics by object. It waits for its turn, as lists
-// of that length do.
+// serveObjects answers with metrics by object. Making them waits for its turn, as
+// lists of that length do.
 func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, pick selection) {
-	s.heavy <- struct{}{}
-	defer func() { <-s.heavy }()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(&objectsCollector{s: s, selection: pick})
-	promhttp.HandlerFor(registry, s.metricsOptions()).ServeHTTP(w, r)
+	s.serveScrape(w, r, func(x *exposition) {
+		s.heavy <- struct{}{}
+		defer func() { <-s.heavy }()
+		(&objects{x, s, pick}).write()
+	})
 }
 
 // ServeMetrics answers scrapes on l until Shutdown, until ctx ends, or until l

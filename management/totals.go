@@ -20,6 +20,7 @@ type totalsCollector struct {
 	mu     sync.Mutex // guards the fields below; held for one scrape
 	recent *tally
 	round  uint64
+	refs   []vhost.QueueRef   // scratch
 	peaks  map[string]float64 // the highest value of each counter so far
 	// alive are the ends of messages in each queue that has some, as last
 	// seen; buried are those of queues that are gone.
@@ -157,27 +158,30 @@ func (c *totalsCollector) tally() *tally {
 	}
 	c.addEnds(t)
 	t.addConnections(c.s.cfg.Connections)
+	clear(c.refs) // some of them will go
 	t.done = time.Now()
 	c.recent = t
 	return t
 }
 
 func (c *totalsCollector) addVHost(t *tally, v *vhost.VHost) {
-	for info := range v.Queues() {
-		q := queueSample{vhost: v.Name(), name: info.Spec.Name, typ: info.Spec.Arguments.Type, at: t.at, st: info.Queue.Status()}
+	c.refs = v.QueueRefs(c.refs[:0])
+	for i := range c.refs {
+		ref := &c.refs[i]
+		q := queueSample{typ: ref.Spec.Arguments.Type, at: t.at, st: ref.Queue.Status()}
 		t.queueCount++
 		t.consumerCount += q.st.Consumers
 		t.queues.add(&q)
 		t.extras.add(&q)
 		n := queueCounters(&q.st)
 		t.ofType(q.typ).plus(&n)
-		c.noteEnds(&info, &q.st)
+		c.noteEnds(ref, &q.st)
 	}
 	for info := range v.Exchanges() {
 		if hidden(v, &info) {
 			continue
 		}
-		x := exchangeSample{vhost: v.Name(), name: info.X.Name, typ: info.X.Type, published: info.Published, routed: info.Routed}
+		x := exchangeSample{published: info.Published, routed: info.Routed}
 		t.exchanges.add(&x)
 		t.routed += float64(x.routed)
 	}
@@ -208,18 +212,18 @@ func (t *tally) ofType(typ string) *counters {
 }
 
 // noteEnds remembers the ends of messages in a queue. c.mu must be held.
-func (c *totalsCollector) noteEnds(info *vhost.QueueInfo, st *queue.Status) {
+func (c *totalsCollector) noteEnds(q *vhost.QueueRef, st *queue.Status) {
 	e := endsOf(st)
 	if e == (endings{}) {
 		return
 	}
-	a := c.alive[info.Queue]
+	a := c.alive[q.Queue]
 	if a == nil {
 		a = &aliveEnds{}
-		c.alive[info.Queue] = a
+		c.alive[q.Queue] = a
 	}
-	_, set := info.Effective["dead-letter-exchange"]
-	a.burial = burial{info.Spec.Arguments.Type, set || info.Spec.Arguments.DeadLetter != nil}
+	_, set := st.Policy.Definition["dead-letter-exchange"]
+	a.burial = burial{q.Spec.Arguments.Type, set || q.Spec.Arguments.DeadLetter != nil}
 	a.endings, a.round = e, c.round
 }
 
