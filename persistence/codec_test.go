@@ -125,8 +125,8 @@ func FuzzRecords(f *testing.F) {
 		var again []byte
 		for dec.off < len(run) {
 			var r Record
-			ref, err := dec.next(run, &r)
-			if err != nil {
+			ref, ok := dec.next(run[dec.off:], &r)
+			if !ok {
 				return
 			}
 			e := entryOf(&r)
@@ -140,9 +140,9 @@ func FuzzRecords(f *testing.F) {
 		dec = decoder{}
 		for i := range recs {
 			var r Record
-			ref, err := dec.next(again, &r)
-			if err != nil || !sameRecord(r, recs[i]) || ref != refs[i] {
-				t.Fatalf("record %d does not survive: %+v, %+v, %v; want %+v, %+v", i, r, ref, err, recs[i], refs[i])
+			ref, ok := dec.next(again[dec.off:], &r)
+			if !ok || !sameRecord(r, recs[i]) || ref != refs[i] {
+				t.Fatalf("record %d does not survive: %+v, %+v, %v; want %+v, %+v", i, r, ref, ok, recs[i], refs[i])
 			}
 		}
 	})

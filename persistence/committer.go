@@ -227,6 +227,7 @@ func (c *committer) abandon() {
 	for _, l := range logs {
 		l.fail(err)
 	}
+	c.s.published.happened()
 }
 
 func answer(ops []*op, err error) {

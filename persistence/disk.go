@@ -37,10 +37,7 @@ type Disk struct {
 	diskLow     atomic.Bool
 	diskFree    atomic.Int64
 	touched     atomic.Int64 // see touchPages
-
-	// together is held, shared, by Together, and alone while a round takes what was
-	// appended. Order: before the locks of logs and mu.
-	together sync.RWMutex
+	published   moment       // the index has what a commit wrote
 
 	// mu guards the fields below. It is a leaf, held for a few instructions.
 	mu       sync.Mutex

@@ -231,6 +231,7 @@ func (c *committer) publish(g *group) {
 	for _, m := range g.moves {
 		c.moved(m)
 	}
+	c.s.published.happened()
 	answer(g.ops, nil)
 	c.s.freed(freed)
 	for _, r := range done {

@@ -174,6 +174,20 @@ func (ln *lane) has(id uint64) bool {
 	return i < len(ln.refs) && ln.refs[i].run().has(id)
 }
 
+// hasAll reports whether all of these records, which are in order of id, are
+// live in one committed run without gaps. If it is false they may be all the same.
+func (ln *lane) hasAll(recs []Record) bool {
+	if len(recs) == 0 {
+		return true
+	}
+	i := ln.search(recs[0].ID)
+	if i == len(ln.refs) {
+		return false
+	}
+	r := ln.refs[i].run()
+	return r.set == nil && r.live > 0 && recs[0].ID >= r.from && recs[len(recs)-1].ID <= r.last()
+}
+
 // A toll gathers what a call settles, so that a chunk is told once for many
 // records in a row.
 type toll struct {

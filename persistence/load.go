@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -37,20 +38,15 @@ func (l *diskLog) Load(number Lane, from uint64, dst []Record, maxBytes int) ([]
 // maxAttempts ends a Load that finds nothing where the index says there is.
 const maxAttempts = 1 << 20
 
-// maxLost is how often a chunk may not be there before that is an error. The
-// waits in between take 5 s together.
-const maxLost = 1000
-
 // A loader is one Load in progress.
 type loader struct {
-	l     *diskLog
-	lane  Lane
-	from  uint64 // nothing below is wanted any more
-	dst   []Record
-	start int // len(dst) at first
-	room  int // bytes left
-	free  []byte
-	lost  int // times a chunk was not there
+	l        *diskLog
+	lane     Lane
+	from     uint64 // nothing below is wanted any more
+	dst      []Record
+	start    int              // len(dst) at first
+	room     int              // bytes left
+	deadline <-chan time.Time // of the wait for a run that is not there; nil if none is missed
 }
 
 // full reports whether enough was loaded.
@@ -91,36 +87,70 @@ func (ld *loader) run(r ref, cur *cursor) error {
 		}
 	}
 	if errors.Is(err, errNoKey) {
-		// The chunk died, or its records moved, since the index was looked at.
-		// The commit is done; its goroutine is about to say so to the index.
-		if ld.lost++; ld.lost > maxLost {
-			return fmt.Errorf("chunk %d: %w", r.c.id, err)
+		err = ld.await(r)
+		if err == nil {
+			return nil
 		}
-		time.Sleep(time.Duration(ld.lost-1) * 10 * time.Microsecond)
-		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("chunk %d: %w", r.c.id, err)
 	}
-	ld.lost = 0
+	ld.deadline = nil
+	cur.dec.header = bytes.Clone(cur.dec.header) // the cursor must not keep a slab alive
 	l := ld.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln := l.laneLocked(ld.lane)
-	keep := ld.dst[:first]
-	for i := first; i < len(ld.dst); i++ {
-		rec := &ld.dst[i]
-		if !ln.has(rec.ID) {
-			continue
-		}
-		rec.Redelivered = rec.ID <= l.redelivered
-		ld.room -= len(rec.Header) + len(rec.Body)
-		keep = append(keep, *rec)
-	}
-	clear(ld.dst[len(keep):])
-	ld.dst = keep
+	ld.sweepLocked(ln, first)
 	ln.cursor = *cur
 	return nil
+}
+
+// lostPatience is how long the index may name a chunk that is not there.
+const lostPatience = 5 * time.Second
+
+// await returns when the index has changed, after the chunk of r was not there:
+// it died, or its records moved, since the index was looked at. The commit is
+// done; its goroutine is about to say so to the index.
+func (ld *loader) await(r ref) error {
+	l := ld.l
+	changed := l.s.published.next()
+	l.mu.Lock()
+	now, _, ok := l.laneLocked(ld.lane).next(ld.from)
+	l.mu.Unlock()
+	if !ok || now != r {
+		return nil // it has changed already
+	}
+	if ld.deadline == nil {
+		ld.deadline = time.After(lostPatience)
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-ld.deadline:
+		return errNoKey
+	}
+}
+
+// sweepLocked removes the records from the first one on that are not live any
+// more, and takes the others off the room.
+func (ld *loader) sweepLocked(ln *lane, first int) {
+	all := ln.hasAll(ld.dst[first:])
+	n := first
+	for i := first; i < len(ld.dst); i++ {
+		rec := &ld.dst[i]
+		if !all && !ln.has(rec.ID) {
+			continue
+		}
+		rec.Redelivered = rec.ID <= ld.l.redelivered
+		ld.room -= len(rec.Header) + len(rec.Body)
+		if n != i {
+			ld.dst[n] = *rec
+		}
+		n++
+	}
+	clear(ld.dst[n:])
+	ld.dst = ld.dst[:n]
 }
 
 // decode reads records of a run from ld.from on, until they fill the room or
@@ -140,66 +170,142 @@ func (ld *loader) decode(r ref, cur *cursor) error {
 		ld.l.s.readAhead(ld.l, ld.lane, e.first+uint64(e.span)+1)
 	}
 	return ld.l.s.data(r.c.id, d, func(data []byte) error {
-		return ld.records(e, cur, data[e.offset:e.offset+e.size], data[d.runsLen:])
+		rd := runReader{cursor: cur, run: data[e.offset : e.offset+e.size], bodies: data[d.runsLen:], room: ld.room}
+		return ld.records(e, &rd)
 	})
 }
 
-func (ld *loader) records(e *dirEntry, cur *cursor, run, bodies []byte) error {
-	if cur.dec.off == 0 {
-		if err := e.check(run); err != nil {
+// records appends the records of a run.
+func (ld *loader) records(e *dirEntry, rd *runReader) error {
+	if rd.dec.off == 0 {
+		if err := e.check(rd.run); err != nil {
 			return err
 		}
-		cur.dec.id = e.first
+		rd.dec.id = e.first
 	}
-	room, got := ld.room, len(ld.dst) > ld.start
-	for cur.dec.off < len(run) && (room > 0 || !got) {
-		var rec Record
-		ref, err := cur.dec.next(run, &rec)
-		if err != nil {
+	if !rd.skip(ld.from) {
+		return rd.dec.corrupt()
+	}
+	ld.dst = slices.Grow(ld.dst, e.expect(rd.room))
+	got := len(ld.dst) > ld.start
+	for rd.dec.off < len(rd.run) && (rd.room > 0 || !got) {
+		n := len(ld.dst)
+		ld.dst = slices.Grow(ld.dst, 1)[:n+1]
+		rec := &ld.dst[n]
+		if err := rd.read(rec); err != nil {
+			ld.dst = ld.dst[:n]
 			return err
-		}
-		cur.next = rec.ID + 1
-		if rec.ID < ld.from {
-			continue
-		}
-		if rec.Body == nil && ref.size > 0 {
-			if rec.Body, err = ref.body(bodies); err != nil {
-				return err
-			}
 		}
 		rec.Lane = ld.lane
-		ld.own(&rec)
-		ld.dst = append(ld.dst, rec)
 		ld.from = rec.ID + 1
-		room -= len(rec.Header) + len(rec.Body)
+		rd.room -= len(rec.Header) + len(rec.Body)
 		got = true
 	}
-	if cur.dec.off >= len(run) {
+	rd.next = ld.from
+	if rd.dec.off >= len(rd.run) {
 		ld.from = max(ld.from, e.first+uint64(e.span)+1)
-		*cur = cursor{}
+		*rd.cursor = cursor{}
 	}
 	return nil
 }
 
-// own copies what a record does not own yet.
-func (ld *loader) own(rec *Record) {
-	rec.Body = ld.copy(rec.Body)
-	rec.Extra = ld.copy(rec.Extra)
+// expect is how many records of the run fit into so many bytes, about.
+func (e *dirEntry) expect(room int) int {
+	const most = 4096 // of records without bodies many would
+	return min(int(e.count), most, max(room, 0)/int(e.bytes/int64(e.count)+1)+1)
 }
 
-func (ld *loader) copy(b []byte) []byte {
-	if len(b) == 0 {
-		return nil
+// A runReader reads records of a run that own their memory: it copies the run,
+// a slab at a time, and decodes the copy.
+type runReader struct {
+	*cursor
+	run    []byte // not ours
+	bodies []byte // the shared ones, not ours
+	room   int    // bytes of headers and bodies that are wanted still
+	copied []byte // of the run, from where the last slab began
+	begin  int    // where that is in the run
+	slab   []byte // of bodies that were shared; records own what is before its length
+}
+
+// skip moves on to the first record with an id of at least from. It returns
+// false if it does not get there for what is not a record.
+func (rd *runReader) skip(from uint64) bool {
+	if rd.cursor.next >= from && rd.cursor.next > 0 {
+		return true
 	}
+	var rec Record
+	for rd.dec.off < len(rd.run) {
+		dec := rd.dec
+		if _, ok := dec.next(rd.run[dec.off:], &rec); !ok {
+			return false
+		}
+		if rec.ID >= from {
+			return true
+		}
+		rd.dec = dec
+	}
+	return true
+}
+
+// read reads the next record.
+func (rd *runReader) read(rec *Record) error {
+	at := rd.dec.off - rd.begin
+	if at >= len(rd.copied) {
+		if !rd.refill() {
+			return rd.dec.corrupt()
+		}
+		at = 0
+	}
+	ref, ok := rd.dec.next(rd.copied[at:], rec)
+	if !ok && at > 0 { // perhaps it goes on where the slab ends
+		if !rd.refill() {
+			return rd.dec.corrupt()
+		}
+		ref, ok = rd.dec.next(rd.copied, rec)
+	}
+	if !ok {
+		return rd.dec.corrupt()
+	}
+	if ref.size > 0 {
+		body, err := ref.body(rd.bodies)
+		if err != nil {
+			return err
+		}
+		rec.Body = rd.own(body)
+	}
+	return nil
+}
+
+// refill copies the next stretch of the run: a slab, no more than is wanted, or
+// one record that is larger. It returns false if there is no record.
+func (rd *runReader) refill() bool {
+	var rec Record
+	rd.dec.header = bytes.Clone(rd.dec.header) // keeps no slab but its own alive
+	dec, rest := rd.dec, rd.run[rd.dec.off:]
+	if _, ok := dec.next(rest, &rec); !ok {
+		return false
+	}
+	n := dec.off - rd.dec.off
+	if n < slab/4 {
+		n = min(len(rest), max(n, min(slab, rd.room+rd.room/8)))
+	}
+	rd.begin = rd.dec.off
+	rd.copied = make([]byte, n)
+	copy(rd.copied, rest)
+	return true
+}
+
+// own copies a body.
+func (rd *runReader) own(b []byte) []byte {
 	if len(b) > slab/4 {
-		return append(make([]byte, 0, len(b)), b...)
+		return bytes.Clone(b)
 	}
-	if len(b) > cap(ld.free)-len(ld.free) {
-		ld.free = make([]byte, 0, min(slab, max(4*len(b), ld.room)))
+	if len(b) > cap(rd.slab)-len(rd.slab) {
+		rd.slab = make([]byte, 0, min(slab, max(4*len(b), rd.room)))
 	}
-	n := len(ld.free)
-	ld.free = append(ld.free, b...)
-	return ld.free[n : n+len(b) : n+len(b)]
+	n := len(rd.slab)
+	rd.slab = append(rd.slab, b...)
+	return rd.slab[n : n+len(b) : n+len(b)]
 }
 
 // uncommittedLocked appends records that are in flight or pending.

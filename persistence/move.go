@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -143,11 +144,12 @@ func (m *mover) records(old ref, fn func(*entry, *sharedRef)) error {
 			return err
 		}
 		dec := decoder{id: e.first}
+		var header []byte // outlives data, as the encoder remembers it
 		for dec.off < len(run) {
 			var rec Record
-			at, err := dec.next(run, &rec)
-			if err != nil {
-				return err
+			at, ok := dec.next(run[dec.off:], &rec)
+			if !ok {
+				return dec.corrupt()
 			}
 			if !live.has(rec.ID) {
 				continue
@@ -156,6 +158,10 @@ func (m *mover) records(old ref, fn func(*entry, *sharedRef)) error {
 			if err != nil {
 				return err
 			}
+			if !bytes.Equal(header, rec.Header) {
+				header = bytes.Clone(rec.Header)
+			}
+			rec.Header = header
 			en := entryOf(&rec)
 			if ref != nil {
 				en.body = data[d.runsLen+at.off:][:at.size]

@@ -92,9 +92,8 @@ func (c *encoder) flags(e *entry) (flags byte) {
 	return flags
 }
 
-// A decoder reads the records of one run, from the front. Its strings and its
-// header outlive the bytes it reads; they are shared by the records that
-// repeat them.
+// A decoder reads the records of one run, from the front. What it remembers of
+// the header aliases the bytes it read.
 type decoder struct {
 	off      int // of the next record in the run, in bytes
 	id       uint64
@@ -104,11 +103,12 @@ type decoder struct {
 	header   []byte
 }
 
-// next decodes the record at d.off. Body and Extra of rec alias run; a shared
-// body is described by ref and Body is nil. copyHeader says that the header
-// must not alias run.
-func (d *decoder) next(run []byte, rec *Record) (ref sharedRef, err error) {
-	r := reader{b: run[d.off:]}
+// next decodes the record at the front of b, which begins at d.off of the run.
+// Header, Body and Extra of rec alias b, or what an earlier call was given; a
+// shared body is described by ref and Body is nil. ok is false if b does not
+// begin with a whole record; d then may try the same one with more bytes.
+func (d *decoder) next(b []byte, rec *Record) (ref sharedRef, ok bool) {
+	r := reader{b: b}
 	flags := r.byte()
 	id := d.id + r.uvarint()
 	time := d.time + r.varint()
@@ -123,7 +123,7 @@ func (d *decoder) next(run []byte, rec *Record) (ref sharedRef, err error) {
 		d.key = string(r.bytes())
 	}
 	if flags&recHeader != 0 {
-		d.header = bytes.Clone(r.bytes())
+		d.header = r.bytes()
 	}
 	if flags&recExtra != 0 {
 		rec.Extra = r.bytes()
@@ -134,11 +134,16 @@ func (d *decoder) next(run []byte, rec *Record) (ref sharedRef, err error) {
 		rec.Body = r.bytes()
 	}
 	if r.bad || flags&^recFlags != 0 || id < d.id {
-		return ref, fmt.Errorf("%w: record after %d at byte %d of its run", errCorrupt, d.id, d.off)
+		return ref, false
 	}
-	d.off, d.id, d.time = len(run)-len(r.b), id, time
+	d.off, d.id, d.time = d.off+len(b)-len(r.b), id, time
 	rec.Exchange, rec.Key, rec.Header = d.exchange, d.key, d.header
-	return ref, nil
+	return ref, true
+}
+
+// corrupt is the error of a run that has no record where the next one should be.
+func (d *decoder) corrupt() error {
+	return fmt.Errorf("%w: record after %d at byte %d of its run", errCorrupt, d.id, d.off)
 }
 
 // body cuts a shared body out of the bodies of a chunk.

@@ -57,6 +57,22 @@ func (d *deque[T]) grow() *chunk[T] {
 	return c
 }
 
+// join moves all values of other, of which none was ever taken off, behind those
+// of d. It copies none.
+func (d *deque[T]) join(other *deque[T]) {
+	switch {
+	case other.n == 0:
+		return
+	case d.n == 0:
+		d.head, d.first = other.head, 0
+	default:
+		d.tail.next = other.head
+	}
+	d.tail = other.tail
+	d.n += other.n
+	*other = deque[T]{}
+}
+
 // front is the oldest value, in its place; the deque must not be empty.
 func (d *deque[T]) front() *T { return &d.head.items[d.first] }
 

@@ -2,6 +2,7 @@ package classic
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -200,9 +201,12 @@ type load struct {
 
 // A block is what was read. Up to the id end everything of the load is in it.
 type block struct {
-	items  []item
+	items  deque[item]
 	end    queue.ID
-	stored int // of the items
+	stored int   // of the items
+	size   int64 // what their messages weigh, in bytes
+	bytes  int64 // of their bodies
+	timed  bool  // some of them may expire
 }
 
 // loadLocked reads a block, hands out what it can, and unlocks.
@@ -246,15 +250,17 @@ func (q *Queue) beginLoadLocked() load {
 // not held; nobody else changes what the load is about, except by purging.
 func (q *Queue) read(ld *load) (block, error) {
 	b := block{end: ld.to}
-	stored, err := part(q.log, ld, ld.stored, &b.end)
+	sc := scratches.Get().(*scratch)
+	defer sc.release()
+	err := part(q.log, ld, ld.stored, &b.end, &sc.stored)
 	if err != nil {
 		return b, err
 	}
-	spilled, err := part(ld.spill, ld, ld.spilled, &b.end)
-	if err != nil {
+	if err := part(ld.spill, ld, ld.spilled, &b.end, &sc.spilled); err != nil {
 		return b, err
 	}
-	slab := make([]message.Message, 0, min(len(stored)+len(spilled), slabSize))
+	stored, spilled := sc.stored, sc.spilled
+	rv := reviver{left: len(stored) + len(spilled)}
 	for len(stored)+len(spilled) > 0 {
 		list, own := &spilled, false
 		if len(spilled) == 0 || len(stored) > 0 && stored[0].ID < spilled[0].ID {
@@ -264,45 +270,106 @@ func (q *Queue) read(ld *load) (block, error) {
 		if queue.ID(rec.ID) > b.end {
 			break
 		}
-		if len(slab) == cap(slab) {
-			slab = make([]message.Message, 0, min(len(stored)+len(spilled), slabSize))
-		}
-		slab = append(slab, message.Message{})
-		it := item{msg: &slab[len(slab)-1], id: queue.ID(rec.ID), expires: rec.Expires, redelivered: rec.Redelivered, stored: own}
-		if err := record.Revive(it.msg, rec); err != nil {
+		m, err := rv.revive(rec)
+		if err != nil {
 			return b, err
 		}
-		b.items = append(b.items, it)
-		if own {
-			b.stored++
-		}
+		b.add(m, rec, own)
 		*list = (*list)[1:]
 	}
 	return b, nil
+}
+
+func (b *block) add(m *message.Message, rec *persistence.Record, stored bool) {
+	it := b.items.slot()
+	it.msg, it.id, it.expires = m, queue.ID(rec.ID), rec.Expires
+	it.redelivered, it.stored = rec.Redelivered, stored
+	b.size += int64(m.Size())
+	b.bytes += int64(len(m.Body))
+	b.timed = b.timed || rec.Expires != 0
+	if stored {
+		b.stored++
+	}
+}
+
+// A scratch is memory for the records of one load. With it, and with messages
+// that refer to a few large pieces of memory, draining 2 million messages of
+// 100 B with acks takes 1.0 us of processor time each instead of 1.7.
+type scratch struct{ stored, spilled []persistence.Record }
+
+// scratches are those of queues that do not load now.
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// keepScratch is how many records a scratch keeps room for, in bytes about 1 MB.
+const keepScratch = 8 << 10
+
+func (sc *scratch) release() {
+	for _, list := range []*[]persistence.Record{&sc.stored, &sc.spilled} {
+		clear(*list)
+		*list = (*list)[:0]
+		if cap(*list) > keepScratch {
+			*list = nil
+		}
+	}
+	scratches.Put(sc)
 }
 
 // slabSize is how many messages that are read share an allocation, and so are
 // freed together only.
 const slabSize = 32
 
-// part reads what a log has of a load. If there is more of it than fits a block,
-// end is lowered to the last id that was read.
-func part(log persistence.Log, ld *load, count int, end *queue.ID) ([]persistence.Record, error) {
-	if count == 0 {
-		return nil, nil
+// A reviver makes the messages of a block's records.
+type reviver struct {
+	left int // records to come, at most
+	slab []message.Message
+	last *message.Message // the one before, if it is of the block
+}
+
+// revive makes a message, which refers to the record's memory. A store gives
+// records that repeat a property block the same one, which is looked into once.
+func (rv *reviver) revive(rec *persistence.Record) (*message.Message, error) {
+	if len(rv.slab) == 0 {
+		rv.slab = make([]message.Message, min(rv.left, slabSize))
 	}
-	recs, err := log.Load(laneID(ld.lane), uint64(ld.from), nil, ld.size)
-	if err != nil {
+	m := &rv.slab[0]
+	rv.slab = rv.slab[1:]
+	rv.left--
+	if l := rv.last; l != nil && len(rec.Extra) == 0 && sameBlock(l.Header, rec.Header) {
+		m.Exchange, m.RoutingKey, m.Header, m.Body = rec.Exchange, rec.Key, rec.Header, rec.Body
+		m.Time, m.TTL, m.Priority, m.Persistent = rec.Time, l.TTL, l.Priority, l.Persistent
+		return m, nil
+	}
+	if err := record.Revive(m, rec); err != nil {
 		return nil, err
 	}
-	n := len(recs)
-	for n > 0 && queue.ID(recs[n-1].ID) > ld.to {
+	rv.last = m
+	return m, nil
+}
+
+// sameBlock says that a and b are the same memory.
+func sameBlock(a, b []byte) bool {
+	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
+}
+
+// part reads what a log has of a load into recs, which is empty. If there is more
+// of it than fits a block, end is lowered to the last id that was read.
+func part(log persistence.Log, ld *load, count int, end *queue.ID, recs *[]persistence.Record) error {
+	if count == 0 {
+		return nil
+	}
+	list, err := log.Load(laneID(ld.lane), uint64(ld.from), *recs, ld.size)
+	*recs = list
+	if err != nil {
+		return err
+	}
+	n := len(list)
+	for n > 0 && queue.ID(list[n-1].ID) > ld.to {
 		n--
 	}
-	if n > 0 && n == len(recs) && n < count {
-		*end = min(*end, queue.ID(recs[n-1].ID))
+	if n > 0 && n == len(list) && n < count {
+		*end = min(*end, queue.ID(list[n-1].ID))
 	}
-	return recs[:n], nil
+	return nil
 }
 
 // endLoadLocked puts the block behind the head.
@@ -321,22 +388,19 @@ func (q *Queue) endLoadLocked(ld *load, b block, err error) error {
 	l := &q.lanes[ld.lane]
 	l.paged.from = b.end + 1
 	l.paged.stored -= b.stored
-	l.paged.spilled -= len(b.items) - b.stored
-	q.paged -= len(b.items)
-	for i := range b.items {
-		it := &b.items[i]
-		size := int64(it.msg.Size())
-		l.head.push(*it)
-		l.headSize += size
-		l.paged.bytes -= int64(len(it.msg.Body))
-		q.memory += size
-		q.timed = q.timed || it.expires != 0
-	}
+	n := b.items.n
+	l.paged.spilled -= n - b.stored
+	l.paged.bytes -= b.bytes
+	q.paged -= n
+	l.head.join(&b.items)
+	l.headSize += b.size
+	q.memory += b.size
+	q.timed = q.timed || b.timed
 	if ld.spill != nil && ld.spilled > 0 {
 		ld.spill.SettleRange(laneID(ld.lane), uint64(ld.from), uint64(b.end)) // they live in memory again
 	}
 	if b.end == ld.to {
-		q.missedLocked(l, ld.stored-b.stored, ld.spilled-(len(b.items)-b.stored))
+		q.missedLocked(l, ld.stored-b.stored, ld.spilled-(n-b.stored))
 	}
 	if l.paged.count() == 0 {
 		q.readyBytes -= l.paged.bytes // the error of an estimate

@@ -246,8 +246,8 @@ func TestPurgeDuringLoad(t *testing.T) {
 	ld := q.beginLoadLocked()
 	q.mu.Unlock()
 	b, err := q.read(&ld)
-	if err != nil || len(b.items) == 0 {
-		t.Fatalf("read() = %d items, %v", len(b.items), err)
+	if err != nil || b.items.n == 0 {
+		t.Fatalf("read() = %d items, %v", b.items.n, err)
 	}
 	q.Settle(nil, []queue.Delivery{first}, queue.Requeued)
 	purge(t, q)
