@@ -37,7 +37,10 @@ type Disk struct {
 	diskLow     atomic.Bool
 	diskFree    atomic.Int64
 	touched     atomic.Int64 // see touchPages
-	published   moment       // the index has what a commit wrote
+
+	// together is held, shared, by Together, and alone while a round takes what was
+	// appended. Order: before the locks of logs and mu.
+	together sync.RWMutex
 
 	// mu guards the fields below. It is a leaf, held for a few instructions.
 	mu       sync.Mutex
@@ -62,6 +65,8 @@ type Disk struct {
 	syncer syncer
 	closed sync.Once
 	defs   definitions
+
+	published moment // the index has what a commit wrote
 }
 
 var _ Store = (*Disk)(nil)
