@@ -4,6 +4,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -23,6 +24,10 @@ import (
 // A Broker is one node. It is started once and stopped once; Start and Stop
 // are called one after the other, from any goroutine.
 type Broker struct {
+	// LogLevel changes what is logged, for SetLogLevel. It is set before Start,
+	// by whoever made the log; nil is a log that cannot be changed.
+	LogLevel func(category, level string) error
+
 	cfg    config.Config // immutable
 	log    *zap.Logger   // immutable
 	logs   *logExchange  // immutable
@@ -106,6 +111,19 @@ func (b *Broker) Stop(ctx context.Context) error {
 	err = errors.Join(err, b.close())
 	b.log.Info("stopped")
 	return err
+}
+
+// SetLogLevel changes the level of what is logged while the broker runs: of one
+// category of lines (config.Categories), or with the category "" of all.
+func (b *Broker) SetLogLevel(category, level string) error {
+	if b.LogLevel == nil {
+		return errors.New("the level of this log cannot be changed while the broker runs")
+	}
+	if err := b.LogLevel(category, level); err != nil {
+		return err
+	}
+	b.log.Info("log level changed", zap.String("category", cmp.Or(category, "all")), zap.String("level", level))
+	return nil
 }
 
 // close takes down what lies under the server, topmost first.

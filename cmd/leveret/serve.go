@@ -32,11 +32,26 @@ func serve(flags map[string]string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Sync() }() // fails on terminals and pipes, which need none
+	defer log.close()
+	if err := log.logMotd(cfg.Motd); err != nil {
+		return err
+	}
+	pid, err := writePidFile(cfg)
+	if err != nil {
+		return err
+	}
+	if err := runBroker(cfg, log); err != nil {
+		return err
+	}
+	return pid.remove()
+}
 
+// runBroker starts a broker and stops it in order when a signal says so.
+func runBroker(cfg config.Config, log *programLog) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	b := broker.New(cfg, log)
+	b := broker.New(cfg, log.Logger)
+	b.LogLevel = log.levels.set
 	if _, err := b.Start(); err != nil {
 		return err
 	}
@@ -51,8 +66,9 @@ func serve(flags map[string]string) error {
 }
 
 // waitForEnd returns when a signal says stop, or with the reason when the broker
-// cannot go on. SIGHUP has it read its certificates again.
-func waitForEnd(b *broker.Broker, signals <-chan os.Signal, log *zap.Logger) error {
+// cannot go on. SIGHUP has it read its certificates again, and open its log file
+// anew.
+func waitForEnd(b *broker.Broker, signals <-chan os.Signal, log *programLog) error {
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
@@ -62,16 +78,23 @@ func waitForEnd(b *broker.Broker, signals <-chan os.Signal, log *zap.Logger) err
 			log.Info(signalName(s) + " received - shutting down") // RabbitMQ 4.0's line
 			return nil
 		case <-reload:
-			if err := b.Reload(); err != nil {
-				log.Error("SIGHUP received: the certificates in use are kept", zap.Error(err))
-			} else {
-				log.Info("SIGHUP received: certificates read again")
-			}
+			reloadAll(b, log)
 		case err := <-b.Failed():
 			log.Error("shutting down", zap.Error(err))
 			return err
 		}
 	}
+}
+
+func reloadAll(b *broker.Broker, log *programLog) {
+	if err := log.reopen(); err != nil {
+		log.Error("SIGHUP received: the log goes on in the old file", zap.Error(err))
+	}
+	if err := b.Reload(); err != nil {
+		log.Error("SIGHUP received: the certificates in use are kept", zap.Error(err))
+		return
+	}
+	log.Info("SIGHUP received: certificates read again")
 }
 
 // exitOnSecond ends the process at once when a second signal says that the
