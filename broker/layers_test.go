@@ -36,8 +36,9 @@ var layers = map[string]layer{
 	"queue/queuetest":       {level: 1, may: []string{"queue", "persistence"}, why: "queuetest is the contract of queues"},
 	"queue/record":          {level: 1, may: []string{"queue", "persistence"}, why: "record is how types of queue write a message into a log"},
 	"queue/dispatch":        {level: 1, may: []string{"queue"}, why: "dispatch is the consumers of one queue, whatever its type"},
-	"queue/classic":         {level: 1, may: []string{"queue", "queue/record", "queue/dispatch", "persistence"}, why: "a type of queue can be read without the others"},
-	"queue/quorum":          {level: 1, may: []string{"queue", "queue/record", "queue/dispatch", "persistence", "cluster"}, why: "a type of queue can be read without the others"},
+	"queue/retry":           {level: 1, may: []string{"queue", "persistence"}, why: "retry is what types of queue know of messages that come back"},
+	"queue/classic":         {level: 1, may: []string{"queue", "queue/record", "queue/dispatch", "queue/retry", "persistence"}, why: "a type of queue can be read without the others"},
+	"queue/quorum":          {level: 1, may: []string{"queue", "queue/record", "queue/dispatch", "queue/retry", "persistence", "cluster"}, why: "a type of queue can be read without the others"},
 	"queue/stream":          {level: 1, may: []string{"queue", "queue/record", "queue/dispatch", "persistence"}, why: "a type of queue can be read without the others"},
 	"cluster":               {level: 1, may: []string{"persistence"}, why: "cluster replicates bytes"},
 
@@ -51,6 +52,7 @@ var layers = map[string]layer{
 	"management": {level: 4, why: "front doors never import one another"},
 
 	"broker":       {level: 5, why: "composition may import anything but cmd"},
+	"migrate":      {level: 5, only: []string{}, why: "migrate sees brokers from outside, as any client: the source may be RabbitMQ"},
 	"cmd/leveret":  {level: 6, why: "cmd is flags in, calls out"},
 	"interop_test": {level: 6, why: "black-box tests"},
 }
@@ -63,7 +65,7 @@ var outsiders = []struct {
 }{
 	{"github.com/dgraph-io/badger", []string{"persistence"}, "only persistence knows Badger, so that it can be replaced and faked"},
 	{"github.com/spf13/", []string{"cmd/leveret"}, "commands and flags are cmd's"},
-	{"github.com/rabbitmq/amqp091-go", nil, "the client library is for tests"},
+	{"github.com/rabbitmq/amqp091-go", []string{"migrate", "cmd/leveret"}, "the client library is for what acts as a client, and for tests"},
 	{"testing", []string{"persistence/storetest", "queue/queuetest"}, "testing is for tests"},
 	{"go.uber.org/zap", []string{"persistence", "queue", "queue/classic", "queue/quorum", "queue/stream", "cluster", "vhost", "auth", "amqp", "stream", "management", "broker", "cmd/leveret"}, "the leaves do no I/O and have nothing to log"},
 }

@@ -13,7 +13,10 @@ func (q *Queue) Ready() int { return q.ready }
 // that have expired on the way are buried; it ends at one that has to be read
 // first.
 func (q *Queue) Take(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery {
-	if q.multi || q.timed || len(q.lanes[0].back) > 0 {
+	if q.multi || q.timed || len(q.lanes[0].back) > 0 || q.retries {
+		if q.retries {
+			return q.takeCountedLocked(dst, s, n)
+		}
 		return q.takeLiveLocked(dst, s, n)
 	}
 	return q.takeRunsLocked(dst, s, n)
@@ -87,6 +90,9 @@ func (it *item) deliver(d *queue.Delivery, s *queue.Subscription) {
 // PutBack is for package dispatch: a consumer had no room for these.
 func (q *Queue) PutBack(ds []queue.Delivery) {
 	for i := range ds {
+		if q.retries && ds[i].Count > 0 {
+			q.undeliveredLocked(&ds[i])
+		}
 		q.putBackLocked(itemOf(&ds[i]))
 	}
 }
@@ -164,6 +170,9 @@ func (q *Queue) Get(noAck bool) (d queue.Delivery, left int, ok bool, err error)
 	}
 	if ok {
 		it.deliver(&d, nil)
+		if q.retries {
+			q.recountLocked(&d, noAck)
+		}
 		if d.Redelivered {
 			q.count.redelivered++
 		}

@@ -85,6 +85,9 @@ func (q *Queue) wake() {
 	q.wakeAt = 0
 	if q.state == running {
 		q.after.broken = false // read again what could not be read before
+		if q.delayed.n > 0 {
+			q.dueLocked()
+		}
 		q.proceedLocked()
 	}
 	q.unlock()

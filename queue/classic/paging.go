@@ -51,6 +51,9 @@ func (q *Queue) pageOutLocked() {
 		}
 		need -= q.pageLaneLocked(i, durable, keep, need)
 	}
+	if need > 0 && q.delayed.n > 0 {
+		q.pageDelayedLocked(durable, need)
+	}
 }
 
 // PageOut makes the queue give up memory if the budget of all queues is
@@ -194,8 +197,9 @@ func (q *Queue) loadDueLocked() bool {
 // A load is the reading of one block of a lane.
 type load struct {
 	lane, epoch int
-	size        int // of the block, in bytes of bodies and headers
-	pages           // as they were at the start
+	size        int                           // of the block, in bytes of bodies and headers
+	pages                                     // as they were at the start
+	apart       map[queue.ID]persistence.Lane // not to be read: see delayed
 	ready       chan struct{}
 }
 
@@ -243,7 +247,7 @@ func (q *Queue) beginLoadLocked() load {
 	}
 	q.after.wantLoad = false
 	q.after.loading = make(chan struct{})
-	return load{lane: i, epoch: q.after.epoch, size: 2 * int(q.windowNow()), pages: q.lanes[i].paged, ready: q.after.loading}
+	return load{lane: i, epoch: q.after.epoch, size: 2 * int(q.windowNow()), pages: q.lanes[i].paged, apart: q.delayed.apart, ready: q.after.loading}
 }
 
 // read reads a block, from the queue's log and the spill log as one. The lock is
@@ -252,7 +256,7 @@ func (q *Queue) read(ld *load) (block, error) {
 	b := block{end: ld.to}
 	sc := scratches.Get().(*scratch)
 	defer sc.release()
-	err := part(q.log, ld, ld.stored, &b.end, &sc.stored)
+	err := part(q.log, ld, ld.stored+len(ld.apart), &b.end, &sc.stored)
 	if err != nil {
 		return b, err
 	}
@@ -269,6 +273,10 @@ func (q *Queue) read(ld *load) (block, error) {
 		rec := &(*list)[0]
 		if queue.ID(rec.ID) > b.end {
 			break
+		}
+		if own && ld.isApart(queue.ID(rec.ID)) {
+			*list = (*list)[1:]
+			continue
 		}
 		m, err := rv.revive(rec)
 		if err != nil {

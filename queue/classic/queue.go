@@ -19,6 +19,7 @@ import (
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/dispatch"
+	"github.com/leveretmq/leveret/queue/retry"
 )
 
 var (
@@ -61,6 +62,7 @@ type Queue struct {
 	exclusive *queue.Subscription // the one consumer that wants no other
 
 	ttl     int64 // of messages published now, in milliseconds; queue.None
+	retries bool  // counts deliveries, or delays what comes back
 	trims   bool  // has a length limit and drops the head
 	refuses bool  // has a length limit and refuses publishes
 	timed   bool  // some ready message may expire
@@ -76,6 +78,9 @@ type Queue struct {
 	records     []persistence.Record // scratch of Enqueue
 	settled     []uint64             // for the log, at the end of the turn
 	deliveredTo queue.ID             // for the log, at the end of the turn
+
+	delayed delayed
+	notes   *retry.Notes // nil until there are some
 
 	after after
 	count counters
@@ -183,6 +188,7 @@ func (q *Queue) applyLocked(p queue.Policy) {
 	s := queue.Effective(q.spec.Arguments, p)
 	q.policy, q.settings = p, s
 	q.ttl = s.MessageTTL
+	q.retries = q.limited() || s.Backoff.On()
 	limited := s.MaxLength != queue.None || s.MaxLengthBytes != queue.None
 	q.trims = limited && s.Overflow == queue.DropHead
 	q.refuses = limited && s.Overflow != queue.DropHead
@@ -194,9 +200,11 @@ func (q *Queue) Status() queue.Status {
 	defer q.mu.Unlock()
 	s := queue.Status{
 		Ready: q.ready, Unacked: q.unacked, ReadyBytes: q.readyBytes, UnackedBytes: q.unackedBytes,
-		Consumers: q.consumers.Len(), Persistent: q.readyStored + q.unackedStored, InMemory: q.ready - q.paged,
+		Delayed: q.delayed.n, DelayedBytes: q.delayed.bytes,
+		Consumers: q.consumers.Len(), Persistent: q.readyStored + q.delayed.stored + q.unackedStored, InMemory: q.ready - q.paged,
 		Policy: q.policy, ActiveTag: q.consumers.ActiveTag(), ConsumerTimeout: q.settings.ConsumerTimeout,
-		Published: q.count.published, Delivered: q.count.delivered, DeliveredNoAck: q.count.deliveredNoAck,
+		TimeoutAction: q.settings.TimeoutAction,
+		Published:     q.count.published, Delivered: q.count.delivered, DeliveredNoAck: q.count.deliveredNoAck,
 		Got: q.count.got, GotNoAck: q.count.gotNoAck, GetEmpty: q.count.getEmpty, Acked: q.count.acked,
 		Redelivered: q.count.redelivered, DeadLettered: q.count.deadLettered, Expired: q.count.expired,
 		Dropped: q.count.dropped, Refused: q.count.refused,
@@ -248,13 +256,14 @@ func (q *Queue) haltLocked() {
 	q.ready, q.readyStored, q.readyBytes, q.paged, q.memory, q.counted = 0, 0, 0, 0, 0, 0
 	q.unacked, q.unackedStored, q.unackedBytes = 0, 0, 0
 	q.settled, q.deliveredTo = nil, 0
+	q.delayed, q.notes = delayed{}, nil
 	q.after.epoch++
 }
 
 // Delete ends the queue with all it holds; nothing of it is dead-lettered.
 func (q *Queue) Delete(cond queue.Condition) (int, error) {
 	q.mu.Lock()
-	n := q.ready
+	n := q.ready + q.delayed.n
 	switch {
 	case q.state == gone:
 		q.mu.Unlock()

@@ -53,7 +53,14 @@ func (q *Queue) acceptLocked(ds []queue.Delivery) {
 // returnLocked puts messages back to their places; again says that their
 // clients have seen them.
 func (q *Queue) returnLocked(ds []queue.Delivery, again bool) {
+	if q.retries && again {
+		q.retryLocked(ds)
+		return
+	}
 	for i := range ds {
+		if q.retries {
+			q.undeliveredLocked(&ds[i])
+		}
 		it := itemOf(&ds[i])
 		if again {
 			it.count++
@@ -77,13 +84,16 @@ func (q *Queue) forgetLocked(id queue.ID) {
 }
 
 func (q *Queue) flushSettledLocked() {
+	if q.notes != nil {
+		q.settled = q.forgetNotesLocked(q.settled)
+	}
 	if len(q.settled) > 0 {
 		q.log.Settle(q.settled)
 		q.settled = q.settled[:0]
 	}
 }
 
-// Purge drops the ready messages; nothing is dead-lettered.
+// Purge drops what no consumer has; nothing is dead-lettered.
 func (q *Queue) Purge() (int, error) {
 	q.mu.Lock()
 	if q.state != running {
@@ -91,9 +101,13 @@ func (q *Queue) Purge() (int, error) {
 		return 0, queue.ErrGone
 	}
 	n := q.ready
+	if q.delayed.n > 0 || q.notes != nil {
+		n += q.purgeDelayedLocked()
+	}
 	for i := range q.lanes {
 		q.purgeLaneLocked(i)
 	}
+	q.delayed.apart = nil
 	q.nonEmpty = laneSet{}
 	q.ready, q.readyStored, q.readyBytes, q.paged, q.memory = 0, 0, 0, 0, 0
 	q.timed = false
@@ -112,7 +126,7 @@ func (q *Queue) purgeLaneLocked(i int) {
 		}
 	}
 	if first := l.first(); first != 0 && q.log != nil {
-		q.log.SettleRange(laneID(i), uint64(first), uint64(q.lastID))
+		q.settleFromLocked(i, first)
 	}
 	if l.paged.spilled > 0 {
 		l.paged.spill.SettleRange(laneID(i), uint64(l.paged.from), uint64(l.paged.to))

@@ -30,12 +30,15 @@ func (q *Queue) open() error {
 	q.quiet = true
 	q.lastID = queue.ID(log.LastID())
 	for _, info := range log.Lanes() {
+		if lane, ok := q.noteLane(); ok && info.Lane == lane {
+			continue
+		}
 		if int(info.Lane) >= len(q.lanes) {
 			return fmt.Errorf("it has messages of priority %d, but the queue's highest is %d", info.Lane, len(q.lanes)-1)
 		}
 		q.takeOver(info)
 	}
-	return nil
+	return q.readNotes()
 }
 
 // takeOver makes a recovered lane of the log ready.

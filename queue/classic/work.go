@@ -4,6 +4,7 @@ import (
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/retry"
 )
 
 // after is what a turn leaves to be done without the lock. The goroutine that
@@ -13,6 +14,8 @@ type after struct {
 	buried    int           // messages in dead, and those being published
 	burying   bool          // a goroutine publishes dead letters, and those that come
 	wantLoad  bool          // messages that are paged out are needed in memory
+	wantDue   bool          // the same of messages that have waited and are due
+	recalling bool          // those are being read
 	loading   chan struct{} // closed when the present load is over; nil if there is none
 	broken    bool          // the last load failed: wait for the alarm
 	epoch     int           // rises when messages that are paged out are dropped unread
@@ -57,9 +60,17 @@ func (q *Queue) buryLocked(it item, why queue.Reason) {
 	}
 	q.after.buried++
 	g := &q.after.dead[n-1]
+	if it.count > 0 && q.limited() {
+		it.msg = retry.Uncounted(it.msg)
+	}
 	g.dead = append(g.dead, it.msg)
 	if it.stored {
 		g.ids = append(g.ids, uint64(it.id))
+		if q.notes != nil {
+			q.flushNotesLocked()
+			q.notes.Forget(it.id)
+			g.ids = q.notes.TakeStale(g.ids)
+		}
 	}
 }
 
@@ -70,7 +81,7 @@ const crowd = 8 << 10
 
 // proceedLocked does what has become possible: deliveries, expiry, limits.
 func (q *Queue) proceedLocked() {
-	if q.ready == 0 {
+	if q.ready == 0 && q.delayed.n == 0 {
 		q.fresh = noneFresh
 		return
 	}
@@ -83,6 +94,9 @@ func (q *Queue) proceedLocked() {
 	}
 	if q.trims {
 		q.trimLocked()
+	}
+	if q.paged > 0 {
+		q.pageTailLocked()
 	}
 	if q.env.Memory.Exceeded() {
 		q.pageOutLocked()
@@ -116,7 +130,7 @@ func (q *Queue) finishLocked() bool {
 		q.counted = q.memory
 	}
 	a := &q.after
-	return len(a.dead) > 0 && !a.burying || a.ended != "" || a.wantSpill && !a.spilling || q.loadDueLocked()
+	return len(a.dead) > 0 && !a.burying || a.ended != "" || a.wantSpill && !a.spilling || a.recallDue() || q.loadDueLocked()
 }
 
 // memoryStep is how far the budget may be behind, in bytes and per queue.
@@ -149,12 +163,14 @@ func (q *Queue) step(mayRead bool) (more bool) {
 		return q.tellEndLocked()
 	case a.wantSpill && !a.spilling:
 		return q.openSpillLocked()
-	case !q.loadDueLocked():
+	case !a.recallDue() && !q.loadDueLocked():
 		q.mu.Unlock()
 		return false
 	case !mayRead:
 		q.mu.Unlock()
 		return true
+	case a.recallDue():
+		return q.recallDueLocked()
 	}
 	return q.loadLocked()
 }

@@ -34,6 +34,7 @@ type Dead struct {
 	Body   string
 	Reason queue.Reason
 	Target queue.Target
+	Msg    *message.Message
 }
 
 // New makes a queue. The name and the vhost of the spec may be left out.
@@ -91,7 +92,7 @@ func (h *Harness) deadLetter(_ queue.Queue, to queue.Target, why queue.Reason, m
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range msgs {
-		h.dead = append(h.dead, Dead{string(m.Body), why, to})
+		h.dead = append(h.dead, Dead{string(m.Body), why, to, m})
 	}
 }
 
@@ -102,6 +103,18 @@ func (h *Harness) Dead() []string {
 	var list []string
 	for _, d := range h.dead {
 		list = append(list, d.Body+" "+string(d.Reason))
+	}
+	h.dead = nil
+	return list
+}
+
+// DeadMessages returns what was dead-lettered since the last call.
+func (h *Harness) DeadMessages() []*message.Message {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []*message.Message
+	for _, d := range h.dead {
+		list = append(list, d.Msg)
 	}
 	h.dead = nil
 	return list
