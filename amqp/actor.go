@@ -50,8 +50,9 @@ func permission(p vhost.Permission) auth.Permission {
 type userCounts struct {
 	auth *auth.Authority
 
-	mu     sync.Mutex // guards the map; a leaf
+	mu     sync.Mutex // guards the map and node; a leaf
 	counts map[string]*userCount
+	node   nodeCounts
 }
 
 type userCount struct{ connections, channels int }
@@ -69,17 +70,22 @@ func (u *userCounts) get(user string) *userCount {
 func (u *userCounts) connectionOpened(user string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if err := u.node.mayConnect(); err != nil {
+		return err
+	}
 	n := u.get(user)
 	if limit, ok := u.auth.Limit(user, auth.MaxConnections); ok && limit >= 0 && n.connections >= limit {
 		return frames.Errorf(frames.NotAllowed, "connection refused for user '%s': user connection limit (%d) is reached", user, limit)
 	}
 	n.connections++
+	u.node.connections++
 	return nil
 }
 
 func (u *userCounts) connectionClosed(user string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.node.connections--
 	n := u.get(user)
 	if n.connections--; n.connections <= 0 && n.channels <= 0 {
 		delete(u.counts, user)
@@ -90,12 +96,16 @@ func (u *userCounts) connectionClosed(user string) {
 func (u *userCounts) channelOpened(user string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if err := u.node.mayOpenChannel(); err != nil {
+		return err
+	}
 	n := u.get(user)
 	if limit, ok := u.auth.Limit(user, auth.MaxChannels); ok && limit >= 0 && n.channels >= limit {
 		return frames.Unboundf(frames.NotAllowed,
 			"number of channels opened for user '%s' has reached the maximum allowed user limit of (%d)", user, limit)
 	}
 	n.channels++
+	u.node.channels++
 	return nil
 }
 
@@ -103,4 +113,5 @@ func (u *userCounts) channelClosed(user string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.get(user).channels--
+	u.node.channels--
 }

@@ -97,7 +97,7 @@ func newConn(s *Server, sock net.Conn) *conn {
 	c := &conn{
 		srv: s, sock: sock, id: s.nextID.Add(1), name: name,
 		out: newOutbox(), log: s.log.With(zap.String("connection", name)),
-		frameMax: s.cfg.FrameMax, buf: make([]byte, minBuffer),
+		frameMax: min(s.cfg.InitialFrameMax, s.cfg.FrameMax), buf: make([]byte, minBuffer),
 		channels: make(map[uint16]*channel),
 	}
 	c.start = ConnectionInfo{Name: name, Peer: addrPort(sock.RemoteAddr()), Host: addrPort(sock.LocalAddr()), ConnectedAt: time.Now()}

@@ -64,7 +64,7 @@ func (ch *channel) basicQos(m *frames.BasicQos) error {
 	if m.PrefetchSize != 0 {
 		return frames.Errorf(frames.NotImplemented, "prefetch_size!=0 (%d)", m.PrefetchSize)
 	}
-	if m.Global {
+	if m.Global && !ch.conn.srv.cfg.IgnoreGlobalQoS {
 		ch.window.SetLimit(int(m.PrefetchCount))
 	} else {
 		ch.prefetch.Store(int32(m.PrefetchCount))

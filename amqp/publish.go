@@ -143,6 +143,11 @@ func (ch *channel) publishDone() error {
 	m.Header[1] &^= frames.FlagUnused
 	m.Exchange, m.RoutingKey = cur.route.Exchange, cur.route.Key
 	m.Time = c.now
+	if c.srv.cfg.Intercept.on() {
+		if err := c.srv.intercept(m, p); err != nil {
+			return err
+		}
+	}
 	m.Persistent = p.DeliveryMode == 2
 	m.Priority = p.Priority
 	m.Mandatory = cur.mandatory

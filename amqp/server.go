@@ -41,6 +41,12 @@ type Config struct {
 	MaxMessageSize   int           // largest body, in bytes; 0 is 16 MiB
 	ConsumerTimeout  time.Duration // how long a delivery may stay unacknowledged; 0 is 30 min
 	MaxConsumers     int           // per channel; 0 is no limit
+	// InitialFrameMax is the largest frame before tuning, in bytes; 0 is 8192.
+	InitialFrameMax uint32
+	TLSTimeout      time.Duration // of the TLS handshake; 0 is 5 s
+	NodeLimits      NodeLimits
+	Intercept       Intercept
+	IgnoreGlobalQoS bool // basic.qos with global is taken as without
 }
 
 func (c Config) withDefaults() Config {
@@ -52,6 +58,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Heartbeat == 0 {
 		c.Heartbeat = 60 * time.Second
+	}
+	if c.InitialFrameMax == 0 {
+		c.InitialFrameMax = 8192
+	}
+	if c.TLSTimeout == 0 {
+		c.TLSTimeout = 5 * time.Second
 	}
 	if c.HandshakeTimeout == 0 {
 		c.HandshakeTimeout = 10 * time.Second
@@ -109,6 +121,7 @@ func NewServer(cfg Config) *Server {
 	s.certStart = s.startFrame(s.cfg.Auth.CertMechanisms())
 	s.replies.init()
 	s.users = userCounts{auth: s.cfg.Auth, counts: make(map[string]*userCount)}
+	s.users.node = nodeCounts{limits: s.cfg.NodeLimits, name: s.cfg.Node}
 	return s
 }
 

@@ -3,7 +3,6 @@ package amqp
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
@@ -16,12 +15,16 @@ func (c *conn) handshakeTLS(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.srv.cfg.TLSTimeout)
+	defer cancel()
 	if err := sock.HandshakeContext(ctx); err != nil {
 		return err
 	}
-	c.start.TLS = true
-	if chains := sock.ConnectionState().VerifiedChains; len(chains) > 0 {
+	state := sock.ConnectionState()
+	c.start.TLS, c.start.TLSVersion, c.start.TLSCipher = true, tls.VersionName(state.Version), tls.CipherSuiteName(state.CipherSuite)
+	if chains := state.VerifiedChains; len(chains) > 0 {
 		c.cert = chains[0][0]
+		c.start.PeerCertificate = c.cert
 	}
 	return nil
 }
@@ -33,24 +36,6 @@ func (c *conn) credentials(m *frames.ConnectionStartOk) auth.Credentials {
 		Mechanism: m.Mechanism, Response: m.Response, Peer: peer,
 		Loopback: peer.IsLoopback() || !peer.IsValid(), // what has no address is a pipe or a Unix socket
 	}
-	if c.cert != nil {
-		cr.CommonName = c.cert.Subject.CommonName
-		cr.DistinguishedName = c.cert.Subject.ToRDNSequence().String()
-		cr.AlternativeName = alternativeName(c.cert)
-	}
+	cr.Certificate = c.cert
 	return cr
-}
-
-// alternativeName is the first subject alternative name, DNS before e-mail
-// before URI.
-func alternativeName(cert *x509.Certificate) string {
-	switch {
-	case len(cert.DNSNames) > 0:
-		return cert.DNSNames[0]
-	case len(cert.EmailAddresses) > 0:
-		return cert.EmailAddresses[0]
-	case len(cert.URIs) > 0:
-		return cert.URIs[0].String()
-	}
-	return ""
 }

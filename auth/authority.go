@@ -8,6 +8,7 @@
 package auth
 
 import (
+	"crypto/rand"
 	"fmt"
 	"iter"
 	"slices"
@@ -47,6 +48,8 @@ type Authority struct {
 	log  *zap.Logger
 
 	generation atomic.Uint64
+	guesses    guesses
+	decoy      hash // of nobody's password; immutable
 
 	// edit makes changes one at a time. It is held across the store's write
 	// and taken before mu; nothing that only reads takes it.
@@ -75,6 +78,7 @@ func New(cfg Config, defs Definitions) (*Authority, error) {
 		users:  make(map[string]*account),
 		grants: make(map[grantKey]*Grants),
 	}
+	a.decoy = newHash(cfg.Algorithm, rand.Text())
 	if err := a.load(); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,10 @@ type Config struct {
 	// CertName is the part of the client certificate that EXTERNAL takes as
 	// the user name. The zero value is the distinguished name.
 	CertName CertName
+	// AltKind and AltIndex say which alternative name, if it is that; "" is the
+	// DNS names. The first has the index 0.
+	AltKind  AltKind
+	AltIndex int
 
 	// Algorithm hashes new passwords; "" is SHA256. MD5 is refused.
 	Algorithm Algorithm

@@ -3,6 +3,7 @@ package auth
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -20,6 +21,9 @@ var (
 	ErrMechanism = errors.New("authentication mechanism not offered")
 	ErrMalformed = errors.New("malformed authentication response")
 	ErrRefused   = errors.New("login refused")
+	// ErrThrottled comes with ErrRefused: too many logins of this user from
+	// this address have failed lately, and the password was not looked at.
+	ErrThrottled = errors.New("too many failed logins")
 )
 
 // Credentials are what a client logs in with.
@@ -30,8 +34,9 @@ type Credentials struct {
 	// Loopback says that the peer is on this host although Peer does not show
 	// it: a Unix socket, say.
 	Loopback bool
-	// The names in the TLS peer's verified certificate; "" without one.
-	CommonName, DistinguishedName, AlternativeName string
+	// Certificate is the TLS peer's, verified; nil without one. It has the name
+	// for EXTERNAL.
+	Certificate *x509.Certificate
 }
 
 // Mechanisms lists the mechanisms for connection.start, separated by blanks,
@@ -67,7 +72,7 @@ func (a *Authority) Login(_ context.Context, c Credentials) (User, error) {
 	case Anonymous:
 		return a.trust(a.cfg.AnonymousUser, c)
 	case External:
-		return a.trust(c.certName(a.cfg.CertName), c)
+		return a.trust(a.cfg.certName(c.Certificate), c)
 	}
 	name, password, err := parseResponse(c)
 	if err != nil {
@@ -81,11 +86,27 @@ func (a *Authority) Login(_ context.Context, c Credentials) (User, error) {
 // for the text of the refusal; "" is PLAIN.
 func (a *Authority) Authenticate(name, password string, c Credentials) (User, error) {
 	c.Mechanism = or(c.Mechanism, Plain)
+	who := guesser{name, c.Peer.Unmap()}
+	if a.guesses.blocked(who) {
+		return User{}, fmt.Errorf("%w: %w", ErrThrottled, refuse(c, "user '%s' - too many failed logins from this address, try again in a minute", name))
+	}
 	u := a.lookup(name)
-	if u == nil || !u.hash.matches(password) {
+	if !a.proves(u, password) {
+		a.guesses.fail(who)
 		return User{}, refuse(c, "user '%s' - invalid credentials", name)
 	}
+	a.guesses.succeed(who)
 	return a.admit(u, c)
+}
+
+// proves says whether it is the user's password. For a user that does not exist
+// it takes as long.
+func (a *Authority) proves(u *account, password string) bool {
+	if u == nil {
+		a.decoy.matches(password)
+		return false
+	}
+	return u.hash.matches(password)
 }
 
 // trust logs in a user that has proved itself without a password.
@@ -104,16 +125,6 @@ func (a *Authority) admit(u *account, c Credentials) (User, error) {
 		return User{}, refuse(c, "user '%s' can only connect via localhost", u.name)
 	}
 	return u.user(), nil
-}
-
-func (c Credentials) certName(part CertName) string {
-	switch part {
-	case CommonName:
-		return c.CommonName
-	case AlternativeName:
-		return c.AlternativeName
-	}
-	return c.DistinguishedName
 }
 
 // parseResponse reads the name and password of a PLAIN or AMQPLAIN response.

@@ -87,8 +87,8 @@ func TestLogin(t *testing.T) {
 		{"amqplain, garbage", Credentials{Mechanism: AMQPlain, Response: []byte{5, 'L', 'O', 'G', 'I', 'N', long, 0, 0, 0, 9, 'j'}}, "", ErrMalformed},
 
 		{"anonymous", Credentials{Mechanism: Anonymous, Response: []byte("whatever"), Peer: there}, "visitor", nil},
-		{"external", Credentials{Mechanism: External, CommonName: "hashless", DistinguishedName: "CN=joe", Peer: there}, "hashless", nil},
-		{"external, unknown", Credentials{Mechanism: External, CommonName: "nobody", Peer: there}, "", ErrRefused},
+		{"external", Credentials{Mechanism: External, Certificate: testCert("hashless"), Peer: there}, "hashless", nil},
+		{"external, unknown", Credentials{Mechanism: External, Certificate: testCert("nobody"), Peer: there}, "", ErrRefused},
 		{"external, no certificate", Credentials{Mechanism: External, Peer: there}, "", ErrRefused},
 
 		{"unknown mechanism", Credentials{Mechanism: "CRAM-MD5"}, "", ErrMechanism},
@@ -106,22 +106,11 @@ func TestMechanismsThatAreOffAreNotTaken(t *testing.T) {
 	a := newAuthority(t, Config{Mechanisms: []string{Plain, Anonymous}})
 	for _, c := range []Credentials{
 		{Mechanism: AMQPlain, Response: amqplain(frames.Table{{Name: "LOGIN", Value: "joe"}, {Name: "PASSWORD", Value: "secret"}})},
-		{Mechanism: External, DistinguishedName: "joe"},
+		{Mechanism: External, Certificate: testCert("joe")},
 		{Mechanism: Anonymous}, // there is no anonymous user
 	} {
 		if u, err := a.Login(t.Context(), c); !errors.Is(err, ErrMechanism) {
 			t.Errorf("%s: user %q, error %v, want ErrMechanism", c.Mechanism, u.Name, err)
-		}
-	}
-}
-
-func TestExternalTakesTheConfiguredName(t *testing.T) {
-	c := Credentials{Mechanism: External, CommonName: "cn", DistinguishedName: "CN=cn,O=org", AlternativeName: "san"}
-	for part, want := range map[CertName]string{CommonName: "cn", DistinguishedName: "CN=cn,O=org", AlternativeName: "san"} {
-		a := newAuthority(t, Config{Mechanisms: []string{External}, CertName: part})
-		putUser(t, a, want, Secret{})
-		if u, err := a.Login(t.Context(), c); u.Name != want || err != nil {
-			t.Errorf("user %q, error %v, want %q", u.Name, err, want)
 		}
 	}
 }
@@ -169,8 +158,8 @@ func TestLoopbackUsers(t *testing.T) {
 			t.Errorf("loopback users %q, peer %v: %v, want ok %v", tt.users, tt.c.Peer, err, tt.ok)
 		}
 	}
-	a := open(t, Config{Mechanisms: []string{Anonymous, External}, AnonymousUser: "guest"}, newFakeStore())
-	for _, c := range []Credentials{{Mechanism: Anonymous, Peer: there}, {Mechanism: External, DistinguishedName: "guest", Peer: there}} {
+	a := open(t, Config{Mechanisms: []string{Anonymous, External}, AnonymousUser: "guest", CertName: CommonName}, newFakeStore())
+	for _, c := range []Credentials{{Mechanism: Anonymous, Peer: there}, {Mechanism: External, Certificate: testCert("guest"), Peer: there}} {
 		if _, err := a.Login(t.Context(), c); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s from afar: %v, want ErrRefused", c.Mechanism, err)
 		}
