@@ -50,6 +50,7 @@ var layers = map[string]layer{
 	"amqp":       {level: 4, why: "front doors never import one another"},
 	"stream":     {level: 4, why: "front doors never import one another"},
 	"management": {level: 4, why: "front doors never import one another"},
+	"bench":      {level: 4, only: []string{"frames"}, why: "bench is a client of any broker: it knows the wire and nothing of ours"},
 
 	"broker":       {level: 5, why: "composition may import anything but cmd"},
 	"migrate":      {level: 5, only: []string{}, why: "migrate sees brokers from outside, as any client: the source may be RabbitMQ"},

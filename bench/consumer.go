@@ -1,0 +1,280 @@
+package bench
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+// consumerTag names the one consumer of each channel.
+const consumerTag = "bench"
+
+// A consumer consumes on one channel. It is owned by the reader of its
+// connection.
+type consumer struct {
+	tag     uint64 // of the delivery that is being read
+	left    uint64 // bytes of its body to come
+	first   bool   // the next body frame is the first
+	pending int    // deliveries since the last ack
+}
+
+// A subConn is a connection of consumers. Its one goroutine reads, and writes
+// the acks that a read leads to at its end: no hand-off, one write.
+type subConn struct {
+	r         *run
+	c         *conn
+	consumers []consumer // by channel number - 1
+	every     int        // deliveries of an ack, 0 = no acks
+	acks      []byte     // what is to be written after this read
+	starting  int        // consumers that have not been accepted yet
+	open      int        // consumers that have not been cancelled
+	arrivals  tally
+	ready     chan struct{} // closed when all consumers have been accepted
+	read      chan struct{} // closed when the reader has ended
+}
+
+// openConsumers opens channels with the consumers numbered from up to but not
+// including to. They get deliveries from then on.
+func (r *run) openConsumers(c *conn, from, to int) (*subConn, error) {
+	sc := &subConn{r: r, c: c, consumers: make([]consumer, to-from), starting: to - from, open: to - from,
+		ready: make(chan struct{}), read: make(chan struct{})}
+	if !r.sc.AutoAck {
+		sc.every = r.sc.AckEvery
+		if r.sc.Prefetch > 0 {
+			sc.every = max(1, min(sc.every, r.sc.Prefetch/2))
+		}
+	}
+	for i := from; i < to; i++ {
+		channel := uint16(i - from + 1)
+		if err := c.openChannel(channel); err != nil {
+			return nil, err
+		}
+		if r.sc.Prefetch > 0 && !r.sc.AutoAck {
+			if _, err := call[*frames.BasicQosOk](c, channel, &frames.BasicQos{PrefetchCount: uint16(r.sc.Prefetch)}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i := from; i < to; i++ {
+		if err := sc.subscribe(uint16(i-from+1), r.sc.queueName(i%r.sc.Queues)); err != nil {
+			return nil, err
+		}
+	}
+	return sc, nil
+}
+
+// subscribe asks for deliveries. The answer is left to the reader: deliveries
+// may come before it on other channels.
+func (s *subConn) subscribe(channel uint16, queue string) error {
+	m := &frames.BasicConsume{Queue: queue, ConsumerTag: consumerTag, NoAck: s.r.sc.AutoAck, Arguments: s.r.sc.ConsumerArgs}
+	_, err := s.c.sock.Write(frames.AppendMethod(nil, channel, m))
+	return err
+}
+
+// readLoop takes deliveries until the connection ends.
+func (s *subConn) readLoop() {
+	defer close(s.read)
+	for {
+		b := delivered{}
+		for {
+			f, ok, err := s.c.next()
+			if err != nil {
+				s.r.failed(err)
+				return
+			}
+			if !ok {
+				break
+			}
+			if done := s.handle(f, &b); done {
+				s.count(&b)
+				return
+			}
+		}
+		s.count(&b)
+		if err := s.flush(); err != nil {
+			s.r.failed(err)
+			return
+		}
+		if err := s.c.fill(); err != nil {
+			s.r.failed(err)
+			return
+		}
+	}
+}
+
+// delivered is what one read has brought.
+type delivered struct {
+	now      int64 // the clock, read with the first delivery
+	messages int64
+	bytes    int64
+}
+
+// handle handles one frame; done says that the connection is over.
+func (s *subConn) handle(f frames.Frame, b *delivered) (done bool) {
+	if f.Channel == 0 || int(f.Channel) > len(s.consumers) {
+		return s.control(f)
+	}
+	c := &s.consumers[f.Channel-1]
+	switch f.Type {
+	case frames.BodyFrame:
+		b.bytes += int64(len(f.Payload))
+		if c.first {
+			c.first = false
+			s.arrived(f.Payload, b)
+		}
+		c.left -= min(c.left, uint64(len(f.Payload)))
+		if c.left == 0 {
+			s.whole(f.Channel, c, b)
+		}
+	case frames.HeaderFrame:
+		if len(f.Payload) < 12 {
+			return false
+		}
+		c.left, c.first = binary.BigEndian.Uint64(f.Payload[4:]), true
+		if c.left == 0 {
+			s.whole(f.Channel, c, b)
+		}
+	case frames.MethodFrame:
+		return s.method(f, c)
+	}
+	return false
+}
+
+// arrived takes the latency of a delivery, if its body says when it was sent.
+func (s *subConn) arrived(body []byte, b *delivered) {
+	due := stampOf(body)
+	if due == 0 || s.r.sc.Kind == KindBacklog { // the age of a backlog is no latency
+		return
+	}
+	if b.now == 0 || s.r.sc.ConsumerLatency > 0 {
+		b.now = s.r.m.clock.now()
+	}
+	s.arrivals.add(b.now - due)
+}
+
+// whole counts a message that has come to its end, and acknowledges it in turn.
+func (s *subConn) whole(channel uint16, c *consumer, b *delivered) {
+	b.messages++
+	if d := s.r.sc.ConsumerLatency; d > 0 {
+		s.think(d, b)
+	}
+	if s.every == 0 {
+		return
+	}
+	if c.pending++; c.pending >= s.every {
+		c.pending = 0
+		s.acks = frames.AppendAck(s.acks, channel, c.tag, true)
+	}
+}
+
+// think takes the consumer's time over a delivery. What has been done before is
+// counted and acknowledged first.
+func (s *subConn) think(d time.Duration, b *delivered) {
+	s.count(b)
+	*b = delivered{}
+	_ = s.flush() // if the connection has ended, the next read says so
+	if s.r.leaving.Load() {
+		return
+	}
+	if d < 2*time.Millisecond {
+		pause(d)
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.r.leave:
+	}
+}
+
+// method handles the methods of a consumer's channel.
+func (s *subConn) method(f frames.Frame, c *consumer) (done bool) {
+	id, args, ok := frames.SplitMethod(f.Payload)
+	switch {
+	case !ok:
+	case id == frames.BasicDeliverID:
+		if len(args) > 0 && len(args) >= 9+int(args[0]) {
+			c.tag = binary.BigEndian.Uint64(args[1+int(args[0]):])
+		}
+	case id == frames.ChannelCloseID:
+		done := s.r.closedBy(s.c, f)
+		s.acks = frames.AppendMethod(s.acks, f.Channel, &frames.ChannelCloseOk{})
+		return done
+	case id == frames.BasicCancelID:
+		s.r.failed(fmt.Errorf("the broker cancelled a consumer"))
+	case id == frames.BasicConsumeOkID:
+		if s.starting--; s.starting == 0 {
+			close(s.ready)
+		}
+	case id == frames.BasicCancelOkID:
+		return s.cancelled(f.Channel, c)
+	}
+	return false
+}
+
+// cancelled acknowledges what is left of a consumer, and closes the connection
+// after the last one.
+func (s *subConn) cancelled(channel uint16, c *consumer) (done bool) {
+	if c.pending > 0 {
+		c.pending = 0
+		s.acks = frames.AppendAck(s.acks, channel, c.tag, true)
+	}
+	if s.open--; s.open == 0 {
+		s.acks = frames.AppendMethod(s.acks, 0, &frames.ConnectionClose{ReplyCode: 200, ReplyText: "done"})
+	}
+	return false
+}
+
+// control handles frames of channel 0.
+func (s *subConn) control(f frames.Frame) (done bool) {
+	id, _, ok := frames.SplitMethod(f.Payload)
+	switch {
+	case f.Type != frames.MethodFrame || !ok:
+	case id == frames.ConnectionCloseOkID:
+		return true
+	case id == frames.ConnectionCloseID:
+		return s.r.closedBy(s.c, f)
+	}
+	return false
+}
+
+// count adds what a read has brought to the run's counters.
+func (s *subConn) count(b *delivered) {
+	if b.messages == 0 && b.bytes == 0 {
+		return
+	}
+	s.r.m.latencies[latencyDelivery].record(&s.arrivals)
+	s.r.m.consumedBytes.Add(b.bytes)
+	if s.r.m.consumed.Add(b.messages) >= s.r.target.Load() {
+		wake(s.r.reached)
+	}
+	s.r.gate.passed()
+}
+
+// flush writes the acks of a read. The reader may wait here for the broker to
+// read; it reads on as long as it can write, and acks are too few and small to
+// fill the sockets of both sides.
+func (s *subConn) flush() error {
+	if len(s.acks) == 0 {
+		return nil
+	}
+	_, err := s.c.sock.Write(s.acks)
+	s.acks = s.acks[:0]
+	return err
+}
+
+// finish cancels the consumers, takes what is still under way and closes the
+// connection in order.
+func (s *subConn) finish(wg *sync.WaitGroup) {
+	wg.Go(func() {
+		var out []byte
+		for i := range s.consumers {
+			out = frames.AppendMethod(out, uint16(i+1), &frames.BasicCancel{ConsumerTag: consumerTag})
+		}
+		s.r.farewell(s.c, out, s.read)
+	})
+}
