@@ -16,6 +16,9 @@ type Receipt struct {
 	// First and Last are the publisher's confirm numbers of the batch, both
 	// included. They belong to the owner; queues do not look at them.
 	First, Last uint64
+	// Began is when the batch began, Unix nanoseconds; 0 is not known. It belongs to
+	// the owner, too.
+	Began int64
 
 	owner   Owner
 	pending atomic.Int32

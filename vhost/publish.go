@@ -37,7 +37,8 @@ type Publisher struct {
 	seen    []sighting              // by filters of exchanges, since the last Flush
 	detour  detour                  // of the message that is being routed
 
-	unroutable uint64 // messages since the last Flush that reached no queue
+	unroutable uint64            // messages since the last Flush that reached no queue
+	sizes      message.SizeBatch // of the bodies since the last Flush
 }
 
 // A Route is where messages to one exchange with one key go. It may be used
@@ -173,6 +174,7 @@ func (p *Publisher) newRoute(exchange, key []byte) (*Route, error) {
 // The receipt may be nil.
 func (p *Publisher) Add(rt *Route, m *message.Message, r *message.Receipt, seq uint64) (routed bool) {
 	p.added++
+	p.sizes.Add(len(m.Body))
 	if p.v.tracing.Load() {
 		return p.addTraced(rt, m, r, seq)
 	}
@@ -405,6 +407,11 @@ func (p *Publisher) count(published bool) {
 	}
 	if p.unroutable > 0 && published {
 		p.v.set.unroutable.Add(p.unroutable)
+	}
+	if published {
+		p.sizes.Flush(&p.v.set.sizes)
+	} else {
+		p.sizes = message.SizeBatch{}
 	}
 	p.used, p.unroutable = p.used[:0], 0
 	p.added = 0

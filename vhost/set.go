@@ -19,6 +19,7 @@ import (
 
 	"github.com/leveretmq/leveret/exchange"
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 )
@@ -61,6 +62,7 @@ type Set struct {
 	recovered   chan struct{} // closed when Open has brought everything back
 	old         []*VHost      // made by an older broker, which gave them no logs; Open's own
 	unroutable  atomic.Uint64 // see Unroutable
+	sizes       message.Sizes // of published bodies
 
 	// events is the exchange amq.rabbitmq.event; nil without the vhost "/".
 	events atomic.Pointer[exchange.Exchange]
@@ -107,6 +109,9 @@ func Open(cfg Config) (*Set, error) {
 // Unroutable is how many messages were published since the start that reached
 // no queue, in all vhosts together.
 func (s *Set) Unroutable() uint64 { return s.unroutable.Load() }
+
+// Sizes says how large the bodies of published messages were, in bytes.
+func (s *Set) Sizes() message.Distribution { return s.sizes.Snapshot() }
 
 // abandon ends what Open has begun. Timers that wait for the end of the recovery
 // find everything stopped.
