@@ -23,6 +23,7 @@ type committer struct {
 	current   *group // being written
 	next      *group // built
 	done      chan error
+	began     time.Time // the commit of current
 	builder   chunkBuilder
 	nextChunk uint64
 	published uint64     // no chunk from this id on is in the index
@@ -74,6 +75,7 @@ func (c *committer) begin() {
 		return
 	}
 	c.current, c.next = c.next, nil
+	c.began = time.Now()
 	done := c.done
 	if len(c.current.writes) == 0 {
 		done <- nil
@@ -108,6 +110,7 @@ func (c *committer) completed(err error) {
 	g := c.current
 	c.current = nil
 	c.s.commits.Add(1)
+	c.s.latency.Add(time.Since(c.began))
 	c.publish(g)
 	c.s.keep.committed(g.bytes)
 	c.s.syncer.committed()

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/message"
 )
 
 // A Disk is the Store that keeps its data, on Badger. Open makes it.
@@ -33,6 +35,7 @@ type Disk struct {
 	failed      atomic.Pointer[error]
 	live        atomic.Int64 // bytes of chunks with live records
 	commits     atomic.Uint64
+	latency     message.Latencies // of commits
 	records     atomic.Uint64
 	diskLow     atomic.Bool
 	diskFree    atomic.Int64
@@ -293,6 +296,7 @@ func (s *Disk) Health() Health {
 		Live:        s.live.Load(),
 		Uncommitted: max(0, s.uncommitted.Load()),
 		Commits:     s.commits.Load(),
+		Latency:     s.latency.Snapshot(),
 		Records:     s.records.Load(),
 		Synced:      s.opts.Durability == Synced,
 	}

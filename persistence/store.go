@@ -181,6 +181,8 @@ type Health struct {
 	Uncommitted int64
 	// Commits and Records count group commits and the records they wrote.
 	Commits, Records uint64
+	// Latency says how long group commits took, with their sync, in nanoseconds.
+	Latency message.Distribution
 	// Synced is false if a confirm may leave before the sync (level relaxed).
 	Synced bool
 }
