@@ -139,6 +139,9 @@ func (v *VHost) createExchange(by Actor, spec exchange.Spec) error {
 			return err
 		}
 	}
+	if err := v.set.exchangeLimit(spec.Name); err != nil {
+		return err
+	}
 	x, f, err := newExchange(spec)
 	if err != nil {
 		return err

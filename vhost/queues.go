@@ -154,6 +154,12 @@ func (v *VHost) newQueueSpec(by Actor, d QueueDeclare) (queue.Spec, error) {
 	if err := v.queueLimit(d.Name); err != nil {
 		return queue.Spec{}, err
 	}
+	if err := v.set.queueLimit(d.Name); err != nil {
+		return queue.Spec{}, err
+	}
+	if err := v.set.refuseTransient(d); err != nil {
+		return queue.Spec{}, err
+	}
 	if arg, ok := d.Arguments.Lookup(deadLetterArgument); ok {
 		if dlx, ok := arg.(string); ok { // another type is refused by ParseArguments
 			if err := by.MayQueue(Read, d.Name); err != nil {

@@ -44,6 +44,14 @@ type Config struct {
 	// OnVHostDeleted is called after a vhost was deleted: its connections are
 	// to be closed. It may be nil.
 	OnVHostDeleted func(name string)
+	// OnVHostCreated is called after a vhost was made, with no lock held. It
+	// may be nil.
+	OnVHostCreated func(v *VHost) error
+	// Limits are those of all vhosts together.
+	Limits NodeLimits
+	// RefuseTransientQueues refuses queues that are neither durable nor
+	// exclusive.
+	RefuseTransientQueues bool
 }
 
 // Options are what a vhost has besides its name.
@@ -177,8 +185,11 @@ func (s *Set) CreateBy(by Actor, name string, o Options) error {
 	v := s.vhosts[name]
 	isNew := v == nil
 	if isNew {
-		var err error
-		if v, err = s.newVHost(name, newIncarnation()); err == nil {
+		err := s.vhostLimitLocked(name)
+		if err == nil {
+			v, err = s.newVHost(name, newIncarnation())
+		}
+		if err == nil {
 			err = v.openLogs(0, 0)
 		}
 		if err != nil {
@@ -195,7 +206,11 @@ func (s *Set) CreateBy(by Actor, name string, o Options) error {
 	}
 	c.unlock()
 	s.mu.Unlock()
-	return c.finish()
+	err := c.finish()
+	if err == nil && isNew && s.config.OnVHostCreated != nil {
+		err = s.config.OnVHostCreated(v)
+	}
+	return err
 }
 
 // checkOptions refuses an unknown default queue type; "undefined" is none
