@@ -33,6 +33,18 @@ type Definitions interface {
 // for concurrent use. A change is on disk when the method that made it returns,
 // and open connections meet it with their next check.
 type Authority struct {
+	*state
+	by string // immutable: who makes changes, for events
+}
+
+// internalUser is who makes the changes that no user has asked for (RabbitMQ 4.0).
+const internalUser = "rmq-internal"
+
+// As is the same authority for changes that a user makes: events name it.
+func (a *Authority) As(user string) *Authority { return &Authority{a.state, user} }
+
+// A state is what all views of an Authority share.
+type state struct {
 	// OnUserDeleted is called after a user is gone, with no lock held and from
 	// the goroutine that deleted it: the front doors close what the user has
 	// open. It may be nil; it must be set before the Authority is shared.
@@ -50,6 +62,7 @@ type Authority struct {
 	generation atomic.Uint64
 	guesses    guesses
 	decoy      hash // of nobody's password; immutable
+	attempts   attempts
 
 	// edit makes changes one at a time. It is held across the store's write
 	// and taken before mu; nothing that only reads takes it.
@@ -70,14 +83,14 @@ func New(cfg Config, defs Definitions) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Authority{
+	a := &Authority{by: internalUser, state: &state{
 		cfg:    cfg,
 		rule:   rule,
 		defs:   defs,
 		log:    cfg.Log,
 		users:  make(map[string]*account),
 		grants: make(map[grantKey]*Grants),
-	}
+	}}
 	a.decoy = newHash(cfg.Algorithm, rand.Text())
 	if err := a.load(); err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import "github.com/leveretmq/leveret/frames"
 // RabbitMQ 4.0's amq.rabbitmq.event.
 func (a *Authority) event(key string, fields ...frames.Field) {
 	if a.OnEvent != nil {
-		a.OnEvent(key, fields)
+		a.OnEvent(key, append(fields, field("user_who_performed_action", a.by)))
 	}
 }
 

@@ -65,6 +65,12 @@ func (a *Authority) offered(mechanism string) bool {
 // Login says who the client is, or why not: see ErrMechanism, ErrMalformed and
 // ErrRefused.
 func (a *Authority) Login(_ context.Context, c Credentials) (User, error) {
+	u, err := a.sasl(c)
+	a.attempts.sasl.count(err)
+	return u, err
+}
+
+func (a *Authority) sasl(c Credentials) (User, error) {
 	if !a.offered(c.Mechanism) {
 		return User{}, fmt.Errorf("%w: %q", ErrMechanism, c.Mechanism)
 	}
@@ -78,13 +84,19 @@ func (a *Authority) Login(_ context.Context, c Credentials) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	return a.Authenticate(name, password, c)
+	return a.password(name, password, c)
 }
 
 // Authenticate checks a name and password that came some other way than SASL,
 // say in an HTTP header. Of c it uses where the client is, and the mechanism
 // for the text of the refusal; "" is PLAIN.
 func (a *Authority) Authenticate(name, password string, c Credentials) (User, error) {
+	u, err := a.password(name, password, c)
+	a.attempts.http.count(err)
+	return u, err
+}
+
+func (a *Authority) password(name, password string, c Credentials) (User, error) {
 	c.Mechanism = or(c.Mechanism, Plain)
 	who := guesser{name, c.Peer.Unmap()}
 	if a.guesses.blocked(who) {
