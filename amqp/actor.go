@@ -5,6 +5,7 @@ import (
 
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -48,7 +49,9 @@ func permission(p vhost.Permission) auth.Permission {
 
 // userCounts counts each user's connections and channels for the user limits.
 type userCounts struct {
-	auth *auth.Authority
+	auth     *auth.Authority
+	churn    churnCounts       // atomic
+	confirms message.Latencies // see Server.ConfirmLatency
 
 	mu     sync.Mutex // guards the map and node; a leaf
 	counts map[string]*userCount
@@ -78,11 +81,13 @@ func (u *userCounts) connectionOpened(user string) error {
 		return frames.Errorf(frames.NotAllowed, "connection refused for user '%s': user connection limit (%d) is reached", user, limit)
 	}
 	n.connections++
+	u.churn.connectionsOpened.Add(1)
 	u.node.connections++
 	return nil
 }
 
 func (u *userCounts) connectionClosed(user string) {
+	u.churn.connectionsClosed.Add(1)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.node.connections--
@@ -105,11 +110,13 @@ func (u *userCounts) channelOpened(user string) error {
 			"number of channels opened for user '%s' has reached the maximum allowed user limit of (%d)", user, limit)
 	}
 	n.channels++
+	u.churn.channelsOpened.Add(1)
 	u.node.channels++
 	return nil
 }
 
 func (u *userCounts) channelClosed(user string) {
+	u.churn.channelsClosed.Add(1)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.get(user).channels--

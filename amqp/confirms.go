@@ -3,6 +3,7 @@ package amqp
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
@@ -41,6 +42,9 @@ func (ch *channel) confirmSelect(m *frames.ConfirmSelect) error {
 // Settled takes a batch that is safe, or refused. When it is the lowest one
 // that is outstanding, it and those that waited for it are confirmed at once.
 func (f *confirms) Settled(r *message.Receipt) {
+	if r.Began > 0 {
+		f.ch.conn.srv.users.confirms.Add(time.Duration(time.Now().UnixNano() - r.Began))
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.dropped {

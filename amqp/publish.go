@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"strings"
+	"time"
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
@@ -169,6 +170,7 @@ func (ch *channel) add(rt *vhost.Route, m *message.Message) {
 		ch.acks.published++
 		if ch.batch == nil {
 			ch.batch = message.NewReceipt(ch.acks, ch.acks.published, ch.acks.published)
+			ch.batch.Began = time.Now().UnixNano()
 			ch.batch.Hold(1)
 		}
 		if !ch.pub.Add(rt, m, ch.batch, ch.acks.published) && m.Mandatory {

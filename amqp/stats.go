@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"cmp"
+	"crypto/x509"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -33,7 +34,10 @@ type ConnectionInfo struct {
 	Received, Sent   uint64 // bytes
 	Channels         int
 	TLS              bool
-	Blocked          bool // not read, because of an alarm
+	TLSVersion       string            // "TLS 1.3"; "" without TLS
+	TLSCipher        string            // the suite's name; "" without TLS
+	PeerCertificate  *x509.Certificate // the client's, verified; nil if there is none
+	Blocked          bool              // not read, because of an alarm
 }
 
 // A ChannelInfo is a snapshot of one open channel.
