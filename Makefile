@@ -9,7 +9,7 @@ ROUNDS    ?= 100
 SOAK      ?= 10m
 
 .DEFAULT_GOAL := build
-.PHONY: run build test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl interop-celery crash soak bench fuzz cover clean
+.PHONY: run build test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl interop-celery interop-tools crash soak bench fuzz cover clean
 
 build: ## build bin/leveret
 	@mkdir -p bin
@@ -27,6 +27,7 @@ check:
 		[ -z "$$unformatted" ] || { echo "gofmt -w these: $$unformatted"; exit 1; }
 	@go vet ./...
 	@go vet -tags foreign ./interop_test/...
+	@go vet -tags tools ./interop_test/tools
 	@go vet -tags soak ./interop_test
 	@if go tool staticcheck -version >/dev/null 2>&1; then echo '== staticcheck'; go tool staticcheck ./...; fi
 
@@ -41,7 +42,7 @@ unit:
 interop: build
 	@scripts/test-deps
 	@$(MAKE) --no-print-directory -j 5 --output-sync=target interop-readme interop-node interop-python interop-c interop-go \
-		interop-amqplib interop-perl interop-celery
+		interop-amqplib interop-perl interop-celery interop-tools
 
 interop-readme:
 	@echo '== examples of the README'
@@ -68,6 +69,11 @@ interop-perl:
 interop-celery: # a running worker cannot take more with a product of another name
 	@echo '== Python: a Celery application'
 	@LEVERET_PRODUCT_NAME=RabbitMQ scripts/with-broker scripts/celery
+
+interop-tools:
+	@echo '== tools: definitions of a real RabbitMQ, rabbitmqadmin, Prometheus'
+	@LEVERET_MANAGEMENT_LISTEN=127.0.0.1:0 LEVERET_PROMETHEUS_LISTEN=127.0.0.1:0 \
+		scripts/with-broker scripts/with-rabbitmq go test -count=1 -tags tools ./interop_test/tools
 
 crash: ## kill brokers and stores ROUNDS times under load and look for what was confirmed
 	LEVERET_CRASH_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v -run 'TestCrash$$' ./persistence
