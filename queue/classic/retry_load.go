@@ -134,8 +134,8 @@ func (a *after) recallDue() bool { return a.wantDue && !a.recalling && !a.broken
 // A recall is messages that are read because they are due.
 type recall struct {
 	epoch int
-	lanes map[persistence.Lane][]uint64 // their ids
-	due   map[queue.ID]int64            // when
+	lanes map[persistence.Lane][]queue.ID // their ids
+	due   map[queue.ID]int64              // when
 	items []item
 }
 
@@ -159,7 +159,7 @@ func (q *Queue) recallDueLocked() (more bool) {
 // beginRecallLocked takes the first ones that are not in memory out of the order.
 func (q *Queue) beginRecallLocked() *recall {
 	d := &q.delayed
-	rc := &recall{epoch: q.after.epoch, lanes: map[persistence.Lane][]uint64{}, due: map[queue.ID]int64{}}
+	rc := &recall{epoch: q.after.epoch, lanes: map[persistence.Lane][]queue.ID{}, due: map[queue.ID]int64{}}
 	for size := int64(0); d.order.Len() > 0 && len(rc.due) < dueMessages && size < dueBytes; {
 		at, id := d.order.First()
 		if d.items[id].msg != nil {
@@ -169,7 +169,7 @@ func (q *Queue) beginRecallLocked() *recall {
 		v := q.notes.Of(id)
 		size += v.Size
 		rc.due[id] = at
-		rc.lanes[v.Lane] = append(rc.lanes[v.Lane], uint64(id))
+		rc.lanes[v.Lane] = append(rc.lanes[v.Lane], id)
 	}
 	return rc
 }
@@ -177,43 +177,17 @@ func (q *Queue) beginRecallLocked() *recall {
 // recall reads messages. The lock is not held.
 func (q *Queue) recall(rc *recall) error {
 	for lane, ids := range rc.lanes {
-		slices.Sort(ids)
-		for len(ids) > 0 {
-			recs, err := q.log.Load(lane, ids[0], nil, dueBytes/8)
-			if err != nil {
-				return err
-			}
-			if len(recs) == 0 {
-				break
-			}
-			if ids, err = rc.take(ids, recs); err != nil {
-				return err
-			}
+		err := retry.Fetch(q.log, lane, ids, func(rec *persistence.Record) error {
+			it := item{msg: new(message.Message), id: queue.ID(rec.ID), expires: rec.Expires, redelivered: true, stored: true}
+			rc.items = append(rc.items, it)
+			return record.Revive(it.msg, rec)
+		})
+		if err != nil {
+			rc.items = nil
+			return err
 		}
 	}
 	return nil
-}
-
-// take takes what is wanted out of what was read, and returns the ids beyond that.
-func (rc *recall) take(ids []uint64, recs []persistence.Record) ([]uint64, error) {
-	for i := range recs {
-		for len(ids) > 0 && ids[0] < recs[i].ID {
-			ids = ids[1:] // it is not there
-		}
-		if len(ids) == 0 {
-			break
-		}
-		if ids[0] != recs[i].ID {
-			continue
-		}
-		it := item{msg: new(message.Message), id: queue.ID(ids[0]), expires: recs[i].Expires, redelivered: true, stored: true}
-		if err := record.Revive(it.msg, &recs[i]); err != nil {
-			return nil, err
-		}
-		rc.items = append(rc.items, it)
-		ids = ids[1:]
-	}
-	return ids, nil
 }
 
 // endRecallLocked puts what was read back into the order, now in memory.

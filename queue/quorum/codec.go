@@ -17,15 +17,16 @@ import (
 //	version 1 byte, op 1 byte, time, then what the op has:
 //	  enqueue            first, messages
 //	  checkout           consumer, count, fresh
-//	  settle, requeue, return, discard, forget   ids
+//	  settle, return, discard, forget   ids
+//	  requeue            ids, list of dues: empty or one for each
 //	  expire             count, fresh
-//	  trim               count
+//	  trim, wake         count
 //	  purge              nothing
 //	  rules              rules
 //	  down               consumer
 //
 // A message is time, exchange, key, header, body, extra (see record.AppendMore).
-const codecVersion = 1
+const codecVersion = 2
 
 var (
 	errCodecVersion = errors.New("a command or snapshot has a format that this version does not know")
@@ -47,12 +48,18 @@ func (c *command) appendTo(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(c.consumer))
 		dst = binary.AppendUvarint(dst, uint64(c.count))
 		dst = binary.AppendUvarint(dst, uint64(c.fresh))
-	case opSettle, opRequeue, opReturn, opDiscard, opForget:
+	case opSettle, opReturn, opDiscard, opForget:
 		dst = appendIDs(dst, c.ids)
+	case opRequeue:
+		dst = appendIDs(dst, c.ids)
+		dst = binary.AppendUvarint(dst, uint64(len(c.dues)))
+		for _, due := range c.dues {
+			dst = binary.AppendUvarint(dst, uint64(due))
+		}
 	case opExpire:
 		dst = binary.AppendUvarint(dst, uint64(c.count))
 		dst = binary.AppendUvarint(dst, uint64(c.fresh))
-	case opTrim:
+	case opTrim, opWake:
 		dst = binary.AppendUvarint(dst, uint64(c.count))
 	case opRules:
 		dst = appendRules(dst, &c.rules)
@@ -77,11 +84,16 @@ func parseCommand(b []byte) (*command, error) {
 		}
 	case opCheckout:
 		c.consumer, c.count, c.fresh = r.uint32(), r.int(), r.id()
-	case opSettle, opRequeue, opReturn, opDiscard, opForget:
+	case opSettle, opReturn, opDiscard, opForget:
 		c.ids = r.ids()
+	case opRequeue:
+		c.ids, c.dues = r.ids(), r.dues()
+		if len(c.dues) != 0 && len(c.dues) != len(c.ids) {
+			r.fail()
+		}
 	case opExpire:
 		c.count, c.fresh = r.int(), r.id()
-	case opTrim:
+	case opTrim, opWake:
 		c.count = r.int()
 	case opRules:
 		c.rules = r.rules()
@@ -220,6 +232,14 @@ func (r *reader) ids() []queue.ID {
 		ids = append(ids, r.id())
 	}
 	return ids
+}
+
+func (r *reader) dues() []int64 {
+	var dues []int64
+	for range r.length() {
+		dues = append(dues, int64(r.int()))
+	}
+	return dues
 }
 
 func (r *reader) rules() rules {

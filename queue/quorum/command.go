@@ -21,6 +21,7 @@ const (
 	opForget                 // dead messages have arrived elsewhere
 	opRules                  // the settings change
 	opDown                   // a consumer is lost: all it has comes back
+	opWake                   // up to count messages have waited long enough
 )
 
 // A command is one change of a machine. Which fields count depends on op.
@@ -33,5 +34,6 @@ type command struct {
 	first    queue.ID           // opEnqueue: the id of the first message, others follow; above all before
 	messages []*message.Message // opEnqueue
 	ids      []queue.ID         // of messages
+	dues     []int64            // opRequeue: until when they wait, Unix milliseconds; nil is not at all
 	rules    rules              // opRules
 }

@@ -198,8 +198,8 @@ func TestNotesAreSettled(t *testing.T) {
 		h.Queue.Cancel(c.Sub)
 		h.Queue.Settle(c.Sub, c.Held(), queue.Requeued)
 	}
-	if n := len(logOf(h).Records(noteLane)); n != 1 {
-		t.Errorf("%d notes are live, want the latest one", n)
+	if n := len(logOf(h).Records(noteLane)); n != 20 {
+		t.Errorf("%d notes are live, want the latest one of each of 20 messages", n)
 	}
 	h.Reopen()
 	if n, _ := h.Queue.Purge(); n != 40 {
@@ -209,7 +209,7 @@ func TestNotesAreSettled(t *testing.T) {
 		t.Errorf("%d records are left, want 0", n)
 	}
 	q := h.Queue.(*Queue)
-	if q.notes.any() {
+	if q.notes.Any() {
 		t.Error("notes are left")
 	}
 }

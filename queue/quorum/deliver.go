@@ -2,8 +2,8 @@ package quorum
 
 import (
 	"github.com/leveretmq/leveret/frames"
-	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/retry"
 )
 
 // Subscribe adds a consumer and starts delivering to it. An exclusive one is
@@ -85,27 +85,10 @@ func (q *Queue) recountLocked(ds []queue.Delivery) {
 	q.again = true
 	for i := range ds {
 		if d := &ds[i]; d.Count > 0 {
-			d.Msg = counted(d.Msg, d.Count)
-			q.notes.write(d.ID, d.Count+1, 0)
+			d.Msg = retry.Counted(d.Msg, d.Count)
+			q.noteLocked(d.ID, d.Count+1, 0)
 		}
 	}
-}
-
-// counted is the message with the header x-delivery-count; it shares the body
-// with the one it is made of.
-func counted(m *message.Message, count uint32) *message.Message {
-	var p frames.Properties
-	if err := p.Parse(m.Header); err != nil {
-		return m // it was checked when it came in
-	}
-	t, err := p.Table()
-	if err != nil {
-		return m // the same
-	}
-	p.SetTable(t.Set("x-delivery-count", int64(count)).Sorted())
-	c := *m
-	c.Header = p.Append(nil)
-	return &c
 }
 
 // Taken is for package dispatch: the consumer has these.
@@ -130,7 +113,7 @@ func (q *Queue) Taken(s *queue.Subscription, ds []queue.Delivery) {
 func (q *Queue) PutBack(ds []queue.Delivery) {
 	for i := range ds {
 		if d := &ds[i]; d.Count > 0 {
-			q.notes.write(d.ID, d.Count, 0)
+			q.noteLocked(d.ID, d.Count, 0)
 		}
 		q.timed = q.timed || ds[i].Expires != 0
 	}

@@ -79,6 +79,7 @@ func (q *Queue) wake() {
 	if q.state == running {
 		q.after.broken = false // read again what could not be read before
 		q.repostLocked()
+		q.dueLocked()
 		q.proceedLocked()
 	}
 	q.unlock()

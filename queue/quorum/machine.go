@@ -24,6 +24,7 @@ type machine struct {
 	table table    // messages that are not away
 	back  idHeap   // handed out before and ready again: they go first, by id
 	lanes [lanes]lane
+	delay delay // what came back and waits for its time
 	turn  uint8 // of lanes: see urgent
 	full  bool  // publishers have been told to stop
 
@@ -85,6 +86,7 @@ const (
 	waiting fate = iota
 	out
 	dead
+	delayed
 )
 
 // A reason is a queue.Reason, small.
@@ -160,6 +162,8 @@ func (m *machine) apply(c *command, fx *effects) {
 		m.rules = c.rules
 	case opDown:
 		m.down(c, fx)
+	case opWake:
+		m.wake(c, fx)
 	}
 	m.judge()
 }
@@ -177,19 +181,19 @@ func (m *machine) judge() {
 	}
 }
 
-// over says whether the queue is over its limits. What is dead and not yet
-// confirmed counts.
+// over says whether the queue is over its limits. What waits for its time counts,
+// and what is dead and not yet confirmed.
 func (m *machine) over() bool {
 	r := &m.rules
-	return r.maxLength != queue.None && int64(m.ready+m.dead) > r.maxLength ||
-		r.maxBytes != queue.None && m.readyBytes+m.deadBytes > r.maxBytes
+	return r.maxLength != queue.None && int64(m.ready+m.delay.n+m.dead) > r.maxLength ||
+		r.maxBytes != queue.None && m.readyBytes+m.delay.bytes+m.deadBytes > r.maxBytes
 }
 
 // under says whether the queue is well within its limits.
 func (m *machine) under() bool {
 	r := &m.rules
-	return (r.maxLength == queue.None || int64(m.ready+m.dead) <= fourFifths(r.maxLength)) &&
-		(r.maxBytes == queue.None || m.readyBytes+m.deadBytes <= fourFifths(r.maxBytes))
+	return (r.maxLength == queue.None || int64(m.ready+m.delay.n+m.dead) <= fourFifths(r.maxLength)) &&
+		(r.maxBytes == queue.None || m.readyBytes+m.delay.bytes+m.deadBytes <= fourFifths(r.maxBytes))
 }
 
 func fourFifths(n int64) int64 { return n/5*4 + n%5*4/5 }
@@ -385,10 +389,10 @@ func (m *machine) settle(c *command, fx *effects) {
 	}
 }
 
-// putBack makes messages ready again, each at its old place. Those that the
-// client has seen are counted, and die when that was too often.
+// putBack makes messages ready again, each at its old place, or makes them wait.
+// Those that the client has seen are counted, and die when that was too often.
 func (m *machine) putBack(c *command, fx *effects) {
-	for _, id := range c.ids {
+	for i, id := range c.ids {
 		s := m.outOf(id)
 		if s == nil {
 			continue
@@ -401,15 +405,24 @@ func (m *machine) putBack(c *command, fx *effects) {
 				continue
 			}
 		}
-		s.fate = waiting
-		m.back.push(id)
-		m.ready++
-		m.readyBytes += int64(len(s.msg.Body))
 		m.memory += int64(s.msg.Size())
+		if c.dues != nil && c.dues[i] > c.time {
+			m.postpone(id, s, c.dues[i])
+		} else {
+			m.readyAgain(id, s)
+		}
 	}
 }
 
-// down returns everything that a consumer has.
+// readyAgain makes a message ready that was before.
+func (m *machine) readyAgain(id queue.ID, s *slot) {
+	s.fate = waiting
+	m.back.push(id)
+	m.ready++
+	m.readyBytes += int64(len(s.msg.Body))
+}
+
+// down returns everything that a consumer has; nothing of it waits.
 func (m *machine) down(c *command, fx *effects) {
 	again := command{op: opRequeue, time: c.time}
 	for id, s := range m.table.all() {
@@ -445,11 +458,17 @@ func (m *machine) expire(c *command, fx *effects) {
 	c.count = n
 }
 
-// trim drops up to count messages, from the head on, while the queue is over
-// its limits.
+// trim drops up to count messages while the queue is over its limits: what waits
+// for its time, in the order of that, and then from the head on.
 func (m *machine) trim(c *command, fx *effects) {
 	n := 0
 	for ; n < c.count && m.over(); n++ {
+		if m.delay.n > 0 {
+			if !m.trimDelayed(fx) {
+				break
+			}
+			continue
+		}
 		id, s, where := m.head()
 		if s == nil {
 			break
@@ -494,7 +513,8 @@ func (m *machine) forget(c *command, fx *effects) {
 // purge drops all ready messages. Those that were never handed out are not in
 // gone: they are all there is of their lane from its first id on.
 func (m *machine) purge(c *command, fx *effects) {
-	c.count = m.ready
+	c.count = m.ready + m.delay.n
+	m.purgeDelayed(fx)
 	for _, id := range m.back {
 		m.table.remove(id)
 		fx.gone = append(fx.gone, uint64(id))

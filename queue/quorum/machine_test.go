@@ -2,7 +2,9 @@ package quorum
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -186,6 +188,13 @@ func (d *driver) step(rnd *rand.Rand) command {
 	case n < 85:
 		c.op = []op{opSettle, opSettle, opRequeue, opReturn, opDiscard}[rnd.IntN(5)]
 		c.ids = d.some(rnd, out)
+		if c.op == opRequeue && rnd.IntN(2) == 0 {
+			for range c.ids {
+				c.dues = append(c.dues, max(0, now+int64(rnd.IntN(40))-10))
+			}
+		}
+	case n < 87:
+		c.op, c.count = opWake, 1+rnd.IntN(9)
 	case n < 90:
 		c.op, c.count = opExpire, math.MaxInt
 	case n < 93:
@@ -248,9 +257,9 @@ func wantSame(t *testing.T, what string, got, want *machine) {
 }
 
 func (m *machine) sums() string {
-	return fmt.Sprintf("ready %d, %d bytes, out %d, %d bytes, dead %d, %d bytes, full %t, turn %d, last %d, memory %d, sizes %d %d",
+	return fmt.Sprintf("ready %d, %d bytes, out %d, %d bytes, dead %d, %d bytes, full %t, turn %d, last %d, memory %d, sizes %d %d, delayed %d, %d bytes",
 		m.ready, m.readyBytes, m.out, m.outBytes, m.dead, m.deadBytes, m.full, m.turn, m.last, m.memory,
-		m.lanes[0].headSize+m.lanes[0].tailSize, m.lanes[1].headSize+m.lanes[1].tailSize)
+		m.lanes[0].headSize+m.lanes[0].tailSize, m.lanes[1].headSize+m.lanes[1].tailSize, m.delay.n, m.delay.bytes)
 }
 
 // A log of commands gives the same state again, whole or from any snapshot on.
@@ -299,15 +308,19 @@ func TestAgainstModel(t *testing.T) {
 // model is messages in a list each; it believes the machine in what the order
 // of lanes is (TestUrgentAndNormal has that) but not in who is there.
 type model struct {
-	ready, out, dead map[queue.ID]*message.Message
-	owner            map[queue.ID]uint32
-	keeps            graves
+	ready, out, dead, delayed map[queue.ID]*message.Message
+	owner                     map[queue.ID]uint32
+	due                       map[queue.ID]int64
+	lifetime                  map[*message.Message]int64
+	ttl                       int64
+	keeps                     graves
 }
 
 func (mo *model) apply(t *testing.T, c *command, fx *effects) {
 	t.Helper()
 	if mo.ready == nil {
-		mo.owner = map[queue.ID]uint32{}
+		mo.owner, mo.due = map[queue.ID]uint32{}, map[queue.ID]int64{}
+		mo.delayed, mo.lifetime, mo.ttl = map[queue.ID]*message.Message{}, map[*message.Message]int64{}, queue.None
 		mo.ready, mo.out, mo.dead = map[queue.ID]*message.Message{}, map[queue.ID]*message.Message{}, map[queue.ID]*message.Message{}
 	}
 	move := func(id queue.ID, from, to map[queue.ID]*message.Message) {
@@ -328,6 +341,9 @@ func (mo *model) apply(t *testing.T, c *command, fx *effects) {
 	case opEnqueue:
 		for i, m := range c.messages {
 			mo.ready[c.first+queue.ID(i)] = m
+			if mo.ttl >= 0 || m.TTL >= 0 {
+				mo.lifetime[m] = expiry(m, mo.ttl)
+			}
 		}
 	case opCheckout:
 		for _, h := range fx.handed {
@@ -342,17 +358,25 @@ func (mo *model) apply(t *testing.T, c *command, fx *effects) {
 			move(id, mo.out, nil)
 		}
 	case opRequeue, opReturn:
-		for _, id := range c.ids {
-			move(id, mo.out, mo.ready)
+		for i, id := range c.ids {
+			if c.dues != nil && c.dues[i] > c.time {
+				move(id, mo.out, mo.delayed)
+				mo.due[id] = c.dues[i]
+			} else {
+				move(id, mo.out, mo.ready)
+			}
 		}
+	case opWake:
+		mo.wake(t, c)
 	case opPurge:
 		clear(mo.ready)
+		clear(mo.delayed)
 	case opForget:
 		for _, id := range c.ids {
 			move(id, mo.dead, nil)
 		}
 	case opRules:
-		mo.keeps = c.rules.graves
+		mo.keeps, mo.ttl = c.rules.graves, c.rules.ttl
 	case opDown:
 		for id := range mo.out {
 			if mo.owner[id] == c.consumer {
@@ -363,6 +387,7 @@ func (mo *model) apply(t *testing.T, c *command, fx *effects) {
 	for _, x := range fx.dead {
 		move(x.id, mo.ready, grave)
 		move(x.id, mo.out, grave)
+		move(x.id, mo.delayed, grave)
 	}
 	if c.op == opSettle || c.op == opForget || c.op == opPurge {
 		return
@@ -370,8 +395,36 @@ func (mo *model) apply(t *testing.T, c *command, fx *effects) {
 	for _, id := range fx.gone {
 		move(queue.ID(id), mo.ready, nil)
 		move(queue.ID(id), mo.out, nil)
+		move(queue.ID(id), mo.delayed, nil)
 	}
 }
+
+// wake moves as many as the machine did, of those that are due, to those that are
+// ready; the expired ones among them are told by the effects.
+func (mo *model) wake(t *testing.T, c *command) {
+	t.Helper()
+	at := func(id queue.ID) int64 {
+		if m := mo.delayed[id]; mo.expires(m) != 0 {
+			return min(mo.due[id], mo.expires(m))
+		}
+		return mo.due[id]
+	}
+	ids := slices.SortedFunc(maps.Keys(mo.delayed), func(a, b queue.ID) int { return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a, b)) })
+	n := 0
+	for n < len(ids) && at(ids[n]) <= c.time {
+		n++
+	}
+	if c.count > n || c.count == 0 && n > 0 {
+		t.Fatalf("%d were made ready, %d are due", c.count, n)
+	}
+	for _, id := range ids[:c.count] {
+		mo.ready[id] = mo.delayed[id]
+		delete(mo.delayed, id)
+	}
+}
+
+// expires is when the message expires by the rules of its time, 0 is never.
+func (mo *model) expires(m *message.Message) int64 { return mo.lifetime[m] }
 
 func (mo *model) sums(m *machine) string {
 	c := *m
@@ -385,6 +438,9 @@ func (mo *model) sums(m *machine) string {
 	c.ready, c.readyBytes, c.memory = count(mo.ready)
 	c.out, c.outBytes, _ = count(mo.out)
 	c.dead, c.deadBytes, _ = count(mo.dead)
+	size := int64(0)
+	c.delay.n, c.delay.bytes, size = count(mo.delayed)
+	c.memory += size
 	return c.sums()
 }
 
@@ -501,20 +557,6 @@ func FuzzCommand(f *testing.F) {
 		}
 		if again := c.appendTo(nil); !bytes.Equal(again, b) {
 			t.Errorf("%x became %x", b, again)
-		}
-	})
-}
-
-func FuzzNote(f *testing.F) {
-	f.Add(appendNote(nil, []written{{1, 2, 0}, {300, 1 << 20, rejected}}))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		list, err := parseNote(b)
-		if err != nil {
-			return
-		}
-		again, err := parseNote(appendNote(nil, list))
-		if err != nil || !slices.Equal(again, list) {
-			t.Errorf("%v became %v, %v", list, again, err)
 		}
 	})
 }

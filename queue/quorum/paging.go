@@ -32,6 +32,10 @@ func (q *Queue) pageOutLocked() {
 		}
 		need -= q.m.evict(i, durable, need)
 	}
+	if need > 0 && q.m.delay.n > 0 {
+		q.flushNotesLocked() // of what is not in memory only notes know
+		q.m.evictDelayed(durable, need)
+	}
 }
 
 // PageOut makes the queue give up memory if the budget of all queues is
@@ -161,19 +165,23 @@ func (q *Queue) endLoadLocked(ld *load, b block, err error) error {
 		return fmt.Errorf("read messages of %s: %w", q.text, err)
 	}
 	q.missedLocked(q.m.admit(ld.lane, q.arrivalsLocked(&b), b.end))
+	if q.m.absent() == 0 {
+		q.apart = nil
+	}
 	return nil
 }
 
-// arrivalsLocked are the messages of a block but for those that are dead.
+// arrivalsLocked are the messages of a block but for those that are dead, and those
+// that waited for their time when the queue was reopened: they have left the lane.
 func (q *Queue) arrivalsLocked(b *block) []arrival {
 	items := make([]arrival, 0, len(b.recs))
 	for i := range b.recs {
 		rec := &b.recs[i]
 		id := queue.ID(rec.ID)
-		if q.m.dead > 0 && q.m.table.get(id) != nil {
+		if q.m.dead > 0 && q.m.table.get(id) != nil || q.apart[id] {
 			continue
 		}
-		count := q.notes.count(id)
+		count := q.notes.Of(id).Count
 		if count == 0 && rec.Redelivered {
 			count = 1
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/dispatch"
+	"github.com/leveretmq/leveret/queue/retry"
 )
 
 var (
@@ -56,7 +57,8 @@ type Queue struct {
 	m         *machine
 	consumers dispatch.Consumers
 	lastID    queue.ID // of messages and notes
-	notes     notes
+	notes     retry.Notes
+	apart     map[queue.ID]bool // that were found waiting for their time; nil if none is in a lane's block
 
 	cmd    command              // scratch: the command that is given
 	fx     effects              // what commands have caused in this turn
@@ -174,6 +176,7 @@ func (q *Queue) startLocked() {
 	q.usedAt = q.nowLocked()
 	q.leaseLocked()
 	q.repostLocked() // what was dead when the broker ended
+	q.dueLocked()
 }
 
 // SetPolicy makes a policy take effect at once. A new message TTL holds for
@@ -249,7 +252,8 @@ func (q *Queue) Status() queue.Status {
 	m := q.m
 	s := queue.Status{
 		Ready: m.ready, Unacked: m.out, ReadyBytes: m.readyBytes, UnackedBytes: m.outBytes,
-		Consumers: q.consumers.Len(), Persistent: m.ready + m.out, InMemory: m.ready - m.absent(),
+		Delayed: m.delay.n, DelayedBytes: m.delay.bytes, TimeoutAction: q.settings.TimeoutAction,
+		Consumers: q.consumers.Len(), Persistent: m.ready + m.delay.n + m.out, InMemory: m.ready - m.absent(),
 		Policy: q.policy, ActiveTag: q.consumers.ActiveTag(), ConsumerTimeout: q.settings.ConsumerTimeout,
 		Published: q.count.published, Delivered: q.count.delivered, DeliveredNoAck: q.count.deliveredNoAck,
 		Got: q.count.got, GotNoAck: q.count.gotNoAck, GetEmpty: q.count.getEmpty, Acked: q.count.acked,
@@ -288,7 +292,7 @@ func (q *Queue) haltLocked() {
 	rules := q.m.rules // publishes are still stored by them
 	q.m = newMachine()
 	q.m.rules = rules
-	q.notes = notes{}
+	q.notes, q.apart = retry.Notes{}, nil
 	q.fx = effects{}
 	q.after.epoch++
 	q.after.late = nil
@@ -308,7 +312,7 @@ func (q *Queue) Delete(cond queue.Condition) (int, error) {
 		q.mu.Unlock()
 		return 0, queue.ErrGone
 	}
-	n := q.m.ready
+	n := q.m.ready + q.m.delay.n
 	q.endLocked()
 	q.mu.Unlock()
 	q.log.Drop()

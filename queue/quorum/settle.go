@@ -3,6 +3,7 @@ package quorum
 import (
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/retry"
 )
 
 // Settle ends deliveries of one consumer, or of basic.gets if s is nil. After
@@ -36,17 +37,32 @@ func (q *Queue) Settle(s *queue.Subscription, ds []queue.Delivery, how queue.Out
 // once is known by the log's mark, if it reaches so far, else by a note; that it
 // was handed out more often was noted at that time.
 func (q *Queue) requeueLocked(ds []queue.Delivery) {
-	up := q.m.handedUpTo()
+	up, dues := q.m.handedUpTo(), q.duesLocked(ds)
 	for i := range ds {
-		if d := &ds[i]; d.Count == 0 && d.ID > up {
-			q.notes.write(d.ID, 1, 0)
+		d := &ds[i]
+		switch {
+		case dues != nil && dues[i] > q.nowLocked():
+			q.notes.Write(retry.Note{ID: d.ID, Count: d.Count + 1, Lane: laneNumber(d), Due: dues[i], Size: int64(len(d.Msg.Body))})
+		case d.Count == 0 && d.ID > up:
+			q.noteLocked(d.ID, 1, 0)
 		}
-		q.timed = q.timed || ds[i].Expires != 0
+		q.timed = q.timed || d.Expires != 0
 	}
-	q.giveLocked(opRequeue, ds)
+	q.ids = q.ids[:0]
+	for i := range ds {
+		q.ids = append(q.ids, ds[i].ID)
+	}
+	q.cmd = command{op: opRequeue, time: q.timeLocked(), ids: q.ids, dues: dues}
+	if dues != nil {
+		q.cmd.time = q.nowLocked()
+	}
+	q.doLocked()
+	if dues != nil {
+		q.dueLocked()
+	}
 }
 
-// Purge drops the ready messages; nothing is dead-lettered.
+// Purge drops what no consumer has; nothing is dead-lettered.
 func (q *Queue) Purge() (int, error) {
 	q.mu.Lock()
 	if q.state != running {
@@ -60,7 +76,8 @@ func (q *Queue) Purge() (int, error) {
 	q.doLocked()
 	n := q.cmd.count
 	q.timed = false
-	q.notes.forgetAll(func(id queue.ID) bool { return q.m.table.get(id) == nil })
+	q.notes.ForgetAll(func(v retry.Note) bool { return q.m.table.get(v.ID) == nil })
+	q.apart = nil
 	q.after.epoch++ // what is being read is not wanted any more
 	q.unlock()
 	return n, nil
@@ -68,15 +85,15 @@ func (q *Queue) Purge() (int, error) {
 
 // purgeLogLocked settles what waits in a lane in the log: all of the lane from
 // the first that was never handed out, but for what is dead and not yet
-// confirmed: after a restart that may be among them.
+// confirmed, or with a consumer: after a restart that may be among them.
 func (q *Queue) purgeLogLocked(number int) {
 	from := q.m.lanes[number].first()
 	if from == 0 {
 		return
 	}
-	if q.m.dead > 0 {
+	if q.m.dead > 0 || q.apart != nil {
 		for id, s := range q.m.table.all() {
-			if s.fate == dead && id >= from {
+			if (s.fate == dead || s.fate == out) && id >= from {
 				q.log.SettleRange(persistence.Lane(number), uint64(from), uint64(id-1))
 				from = id + 1
 			}

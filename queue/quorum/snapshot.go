@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -17,6 +18,7 @@ import (
 //	for each lane: runs of head, away, runs of tail
 //	  runs     list of from, to
 //	  away     count; if it is not 0 also from, to, bytes, earliest
+//	delayed    list of time and id, in that order; how many are away, bytes of those
 //	messages   list of id, fate 1 byte, consumer, count, reason 1 byte,
 //	           expires, message; by id
 //
@@ -32,7 +34,8 @@ func (m *machine) snapshot(dst []byte) []byte {
 	for i := range m.lanes {
 		dst = appendLane(dst, &m.lanes[i])
 	}
-	dst = binary.AppendUvarint(dst, uint64(m.ready-m.absent()+m.out+m.dead))
+	dst = appendDelay(dst, &m.delay)
+	dst = binary.AppendUvarint(dst, uint64(m.ready-m.absent()+m.delay.n-m.delay.away+m.out+m.dead))
 	for id, s := range m.table.all() {
 		dst = binary.AppendUvarint(dst, uint64(id))
 		dst = append(dst, byte(s.fate))
@@ -43,6 +46,25 @@ func (m *machine) snapshot(dst []byte) []byte {
 		dst = appendMessage(dst, s.msg)
 	}
 	return dst
+}
+
+func appendDelay(dst []byte, d *delay) []byte {
+	type entry struct {
+		at int64
+		id queue.ID
+	}
+	list := make([]entry, 0, d.n)
+	for at, id := range d.order.All() {
+		list = append(list, entry{at, id})
+	}
+	slices.SortFunc(list, func(a, b entry) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) })
+	dst = binary.AppendUvarint(dst, uint64(len(list)))
+	for _, e := range list {
+		dst = binary.AppendUvarint(dst, uint64(e.at))
+		dst = binary.AppendUvarint(dst, uint64(e.id))
+	}
+	dst = binary.AppendUvarint(dst, uint64(d.away))
+	return binary.AppendUvarint(dst, uint64(d.awayBytes))
 }
 
 func appendLane(dst []byte, l *lane) []byte {
@@ -84,6 +106,7 @@ func restore(b []byte) (*machine, error) {
 	for i := range m.lanes {
 		r.lane(&m.lanes[i])
 	}
+	r.delay(&m.delay)
 	for range r.length() {
 		r.slot(m)
 	}
@@ -106,6 +129,22 @@ func (r *reader) lane(l *lane) {
 	l.n = l.head.n + l.away.count + l.tail.n
 }
 
+func (r *reader) delay(d *delay) {
+	lastAt, lastID := int64(-1), queue.ID(0)
+	for range r.length() {
+		at, id := int64(r.int()), r.id()
+		if at < lastAt || at == lastAt && id <= lastID {
+			r.fail()
+			return
+		}
+		d.order.Push(at, id)
+		lastAt, lastID = at, id
+	}
+	d.n = d.order.Len()
+	d.away, d.awayBytes = r.int(), int64(r.int())
+	d.bytes = d.awayBytes // sum adds the others
+}
+
 // runs takes runs of ids above one.
 func (r *reader) runs(above queue.ID) runs {
 	var v runs
@@ -126,7 +165,7 @@ func (r *reader) slot(m *machine) {
 	id := r.id()
 	s := slot{fate: fate(r.byte()), consumer: r.uint32(), count: r.uint32(), reason: reason(r.byte()), expires: r.varint()}
 	s.msg = r.message()
-	if r.bad || s.fate > dead || s.reason > deliveryLimit || m.table.get(id) != nil {
+	if r.bad || s.fate > delayed || s.reason > deliveryLimit || m.table.get(id) != nil {
 		r.fail()
 		return
 	}
@@ -154,6 +193,7 @@ func (m *machine) sum() bool {
 			return false
 		}
 	}
+	slots := 0
 	for _, s := range m.table.all() {
 		bytes := int64(len(s.msg.Body))
 		switch s.fate {
@@ -168,9 +208,28 @@ func (m *machine) sum() bool {
 		case dead:
 			m.dead++
 			m.deadBytes += bytes
+		case delayed:
+			m.delay.bytes += bytes
+			m.memory += int64(s.msg.Size())
+			slots++
 		}
 	}
-	return n == 0
+	return n == 0 && m.fitsDelay(slots)
+}
+
+// fitsDelay says whether the messages that wait, of which the table has so many,
+// are those of the order.
+func (m *machine) fitsDelay(slots int) bool {
+	away := 0
+	for _, id := range m.delay.order.All() {
+		s := m.table.get(id)
+		if s == nil {
+			away++
+		} else if s.fate != delayed {
+			return false
+		}
+	}
+	return away == m.delay.away && slots == m.delay.n-away
 }
 
 // weigh is what the messages of runs weigh; ok is false if one is not there.

@@ -11,6 +11,7 @@ import (
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/record"
+	"github.com/leveretmq/leveret/queue/retry"
 )
 
 // openLog makes the log of a new queue, or takes over what the log of a reopened
@@ -41,51 +42,34 @@ func (q *Queue) openLog() error {
 			return fmt.Errorf("lane %d is not one of a quorum queue", info.Lane)
 		}
 	}
-	if err := q.readNotes(); err != nil {
+	if err := q.notes.Read(log, noteLane); err != nil {
 		return err
 	}
+	q.setApart()
 	return q.exhume()
-}
-
-// readNotes reads what is noted about messages.
-func (q *Queue) readNotes() error {
-	from := uint64(0)
-	for {
-		recs, err := q.log.Load(noteLane, from, nil, blockSize)
-		if err != nil {
-			return err
-		}
-		if len(recs) == 0 {
-			return nil
-		}
-		for i := range recs {
-			list, err := parseNote(recs[i].Extra)
-			if err != nil {
-				return fmt.Errorf("record %d: %w", recs[i].ID, err)
-			}
-			for _, w := range list {
-				q.notes.set(w, queue.ID(recs[i].ID))
-			}
-		}
-		from = recs[len(recs)-1].ID + 1
-	}
 }
 
 // exhume finds the messages that were dead and waited for their targets, and
 // sees to it that they are sent again when the queue is used.
 func (q *Queue) exhume() error {
 	a := &q.after
-	for _, id := range slices.Sorted(maps.Keys(q.notes.latest)) {
-		why := q.notes.latest[id].reason
-		if why == 0 {
-			continue
+	died := make(map[queue.ID]reason)
+	q.notes.All(func(v retry.Note) {
+		if v.Reason != 0 {
+			died[v.ID] = reason(v.Reason)
+		}
+	})
+	for _, id := range slices.Sorted(maps.Keys(died)) {
+		why := died[id]
+		if why > deliveryLimit {
+			return fmt.Errorf("message %d died of a reason that is not known: %d", id, why)
 		}
 		found, err := q.exhumeOne(id, why)
 		if err != nil {
 			return err
 		}
 		if !found {
-			q.notes.forget(id)
+			q.notes.Forget(id)
 			continue
 		}
 		if n := len(a.late); n == 0 || a.late[n-1].reason != why {
@@ -109,7 +93,7 @@ func (q *Queue) exhumeOne(id queue.ID, why reason) (found bool, err error) {
 		if err := record.Revive(m, &recs[0]); err != nil {
 			return false, err
 		}
-		q.m.exhume(number, arrival{id, m, recs[0].Expires, q.notes.count(id)}, why)
+		q.m.exhume(number, arrival{id, m, recs[0].Expires, q.notes.Of(id).Count}, why)
 		return true, nil
 	}
 	return false, nil

@@ -10,15 +10,17 @@ import (
 // after is what a turn leaves to be done without the lock. The goroutine that
 // leaves the queue does it, unless another one is at it: then that one does.
 type after struct {
-	dead     []grave
-	burying  bool          // a goroutine publishes dead letters, and those that come
-	late     []grave       // dead letters to be sent again
-	lateAt   int64         // when, Unix milliseconds
-	wantLoad bool          // messages that are away are needed in memory
-	loading  chan struct{} // closed when the present load is over; nil if there is none
-	broken   bool          // the last load failed: wait for the alarm
-	epoch    int           // rises when messages that are away are dropped unread
-	ended    string        // why the queue has ended itself, until its owner was told
+	dead      []grave
+	burying   bool          // a goroutine publishes dead letters, and those that come
+	late      []grave       // dead letters to be sent again
+	lateAt    int64         // when, Unix milliseconds
+	wantLoad  bool          // messages that are away are needed in memory
+	wantDue   bool          // the same of messages that have waited and are due
+	recalling bool          // those are being read
+	loading   chan struct{} // closed when the present load is over; nil if there is none
+	broken    bool          // the last load failed: wait for the alarm
+	epoch     int           // rises when messages that are away are dropped unread
+	ended     string        // why the queue has ended itself, until its owner was told
 }
 
 // A grave is messages that died for the same reason, in order.
@@ -38,7 +40,7 @@ func (q *Queue) mournLocked() {
 		c := &q.fx.dead[i]
 		q.graveLocked(c.reason, kept, kept).add(c.id, c.msg)
 		if kept && c.reason != expired { // that it has expired it would find out again
-			q.notes.write(c.id, q.m.table.get(c.id).count, c.reason)
+			q.noteLocked(c.id, q.m.table.get(c.id).count, c.reason)
 		}
 	}
 	q.count.deadLettered += uint64(len(q.fx.dead))
@@ -70,7 +72,7 @@ func (q *Queue) proceedLocked() {
 		q.consumers.Deal(q)
 	}
 	q.fresh = noneFresh
-	if q.m.ready == 0 {
+	if q.m.ready == 0 && q.m.delay.n == 0 {
 		q.timed = false
 		return
 	}
@@ -93,7 +95,11 @@ func (q *Queue) trimLocked() {
 	q.cmd = command{op: opTrim, time: q.timeLocked(), count: math.MaxInt}
 	q.doLocked()
 	q.count.dropped += uint64(q.cmd.count)
-	if q.m.over() && q.m.ready > 0 {
+	switch {
+	case !q.m.over():
+	case q.m.delay.n > 0:
+		q.after.wantDue = true
+	case q.m.ready > 0:
 		q.after.wantLoad = true
 	}
 }
@@ -127,7 +133,7 @@ func (q *Queue) finishLocked() bool {
 		}
 	}
 	a := &q.after
-	return len(a.dead) > 0 && !a.burying || a.ended != "" || q.dueLaneLocked() >= 0
+	return len(a.dead) > 0 && !a.burying || a.ended != "" || a.recallDue() || q.dueLaneLocked() >= 0
 }
 
 // memoryStep is how far the budget may be behind, in bytes and per queue.
@@ -135,11 +141,11 @@ const memoryStep = 16 << 10
 
 // flushGoneLocked settles in the log what has left the queue.
 func (q *Queue) flushGoneLocked() {
-	if q.notes.any() {
+	if q.notes.Any() {
 		for _, id := range q.fx.gone {
-			q.notes.forget(queue.ID(id))
+			q.notes.Forget(queue.ID(id))
 		}
-		q.fx.gone = q.notes.takeStale(q.fx.gone)
+		q.fx.gone = q.notes.TakeStale(q.fx.gone)
 	}
 	if len(q.fx.gone) == 0 {
 		return
@@ -164,6 +170,8 @@ func (q *Queue) work() {
 			if q.env.Ended != nil {
 				q.env.Ended(q, why)
 			}
+		case a.recallDue():
+			q.recallLocked()
 		case q.dueLaneLocked() >= 0:
 			q.loadLocked()
 		default:

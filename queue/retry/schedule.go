@@ -77,6 +77,32 @@ func (s *Schedule) Pop() {
 	h[i] = last
 }
 
+// Remove takes ids off, wherever they are.
+func (s *Schedule) Remove(gone func(id queue.ID) bool) {
+	old := s.heap
+	s.heap = nil
+	for _, e := range old {
+		if !gone(e.id) {
+			s.Push(e.at, e.id)
+		}
+	}
+}
+
+// Next are up to n ids of those that are due first, in order.
+func (s *Schedule) Next(n int) []queue.ID {
+	ids := make([]queue.ID, 0, min(n, len(s.heap)))
+	times := make([]int64, 0, cap(ids))
+	for len(ids) < n && len(s.heap) > 0 {
+		at, id := s.First()
+		s.Pop()
+		ids, times = append(ids, id), append(times, at)
+	}
+	for i, id := range ids {
+		s.Push(times[i], id)
+	}
+	return ids
+}
+
 // All are the ids and their times, those that are due late rather before those
 // that are due soon. The schedule must not be changed meanwhile.
 func (s *Schedule) All() iter.Seq2[int64, queue.ID] {
