@@ -5,6 +5,7 @@
 package amqp
 
 import (
+	"io"
 	"net"
 	"testing"
 
@@ -59,7 +60,7 @@ func TestPublishAllocatesTheMessageOnly(t *testing.T) {
 	}
 	round := func() {
 		c.buf, c.r, c.w = read, 0, len(read)
-		if err := c.frames(); err != nil {
+		if err := c.batch(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,5 +71,18 @@ func TestPublishAllocatesTheMessageOnly(t *testing.T) {
 	}
 	if q, err := c.vhost.Queue(c.channels[1], "q"); err != nil || q.Status().Published != 103*n {
 		t.Errorf("the queue has taken %d messages, %v; want %d", q.Status().Published, err, 103*n)
+	}
+}
+
+func TestPushDoesNotAllocate(t *testing.T) {
+	c, client := newSleeper(t, zap.NewNop())
+	go io.Copy(io.Discard, client) // ends with the test
+	round := func() { pushAck(c) }
+	round()
+	if got := testing.AllocsPerRun(200, round); got != 0 {
+		t.Errorf("writing an ack in the writer's place: %v allocations, want 0", got)
+	}
+	if c.woken() {
+		t.Error("the writer was woken")
 	}
 }

@@ -40,7 +40,7 @@ func (q *fakeQueue) Settle(_ *queue.Subscription, ds []queue.Delivery, _ queue.O
 // newTestChannel is a channel on a socket that takes everything, with a consumer
 // of a fake queue.
 func newTestChannel(noAck bool) (*channel, *consumer, *fakeQueue) {
-	conn := &conn{out: newOutbox(), sock: &discardConn{}, frameMax: 131072, log: zap.NewNop()}
+	conn := &conn{out: newOutbox(nil), sock: &discardConn{}, frameMax: 131072, log: zap.NewNop()}
 	ch := &channel{id: 1, conn: conn, consumers: map[string]*consumer{}}
 	ch.unacked.init()
 	q := &fakeQueue{}

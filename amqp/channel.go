@@ -108,7 +108,8 @@ func (ch *channel) methodFrame(f frames.Frame) error {
 	case frames.BasicAckID:
 		err = ch.ack(args)
 	default:
-		ch.flush() // what was published before happens before
+		ch.flush()      // what was published before happens before
+		ch.conn.leave() // the method may wait
 		var m frames.Method
 		if m, err = frames.DecodeMethod(id, args); err == nil {
 			err = ch.dispatch(m)
@@ -162,6 +163,7 @@ func (ch *channel) release() {
 		ch.tx.rollback(ch)
 	}
 	ch.flush()
+	ch.conn.leave() // what follows may wait
 	ch.pub.Discard()
 	if ch.acks != nil {
 		ch.acks.drop()
@@ -216,6 +218,7 @@ func (ch *channel) flush() {
 		r.Last = ch.acks.published
 		ch.counts.confirmable.Store(r.Last)
 	}
+	ch.conn.join()
 	ch.pub.Flush()
 	if r != nil {
 		r.Release() // the hold of publishDone's

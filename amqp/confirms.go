@@ -89,7 +89,7 @@ func (f *confirms) refusedLocked(from uint64, r *message.Receipt) uint64 {
 		if from < r.First {
 			out.ack(f.ch.id, r.First-1, r.First-1 > from)
 		}
-		f.nack(r.Last, r.Last > r.First)
+		out.nack(f.ch.id, r.Last, r.Last > r.First)
 		return r.Last + 1
 	}
 	if len(refused) == 0 {
@@ -100,15 +100,10 @@ func (f *confirms) refusedLocked(from uint64, r *message.Receipt) uint64 {
 		if from < seq {
 			out.ack(f.ch.id, seq-1, seq-1 > from)
 		}
-		f.nack(seq, false)
+		out.nack(f.ch.id, seq, false)
 		from = seq + 1
 	}
 	return from
-}
-
-// nack sends basic.nack; its requeue bit is set (RabbitMQ 4.0).
-func (f *confirms) nack(seq uint64, multiple bool) {
-	f.ch.reply(&frames.BasicNack{DeliveryTag: seq, Multiple: multiple, Requeue: true})
 }
 
 // drop ends the confirms of a channel that has ended.

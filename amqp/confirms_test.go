@@ -11,7 +11,7 @@ import (
 
 // newTestConfirms is the confirms of a channel without a socket.
 func newTestConfirms() *confirms {
-	ch := &channel{id: 1, conn: &conn{out: newOutbox()}}
+	ch := &channel{id: 1, conn: &conn{out: newOutbox(nil)}}
 	return &confirms{ch: ch, next: 1}
 }
 

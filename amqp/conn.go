@@ -78,6 +78,10 @@ type conn struct {
 	forced    atomic.Pointer[frames.Error]
 	interrupt context.CancelFunc // set before the connection is known to others
 
+	raw     *rawSocket // immutable; nil if the socket is not a plain one
+	joined  bool       // reader's: one of pushes.readers
+	pushing []*conn    // reader's: scratch of leave
+
 	tasksMu sync.Mutex // guards tasks; a leaf
 	tasks   []func() error
 }
@@ -96,10 +100,11 @@ func newConn(s *Server, sock net.Conn) *conn {
 	name := sock.RemoteAddr().String() + " -> " + sock.LocalAddr().String()
 	c := &conn{
 		srv: s, sock: sock, id: s.nextID.Add(1), name: name,
-		out: newOutbox(), log: s.log.With(zap.String("connection", name)),
+		raw: newRawSocket(sock), log: s.log.WithLazy(zap.String("connection", name)),
 		frameMax: min(s.cfg.InitialFrameMax, s.cfg.FrameMax), buf: make([]byte, minBuffer),
 		channels: make(map[uint16]*channel),
 	}
+	c.out = newOutbox(c)
 	c.start = ConnectionInfo{Name: name, Peer: addrPort(sock.RemoteAddr()), Host: addrPort(sock.LocalAddr()), ConnectedAt: time.Now()}
 	return c
 }
@@ -131,12 +136,9 @@ var (
 // serve runs the connection and returns when both its goroutines have ended.
 //
 // The calling goroutine is the reader. The writer alone writes to the socket;
-// closing the outbox ends it once what is queued has been sent. Cancelling ctx
-// closes the socket, which ends both; cancelling waits ends what the reader
-// waits for besides the socket.
-func (c *conn) serve(ctx, waits context.Context) {
-	stop := context.AfterFunc(ctx, func() { c.sock.Close() })
-	defer stop()
+// closing the outbox ends it once what is queued has been sent. Closing the
+// socket ends both; cancelling waits ends what the reader waits for besides it.
+func (c *conn) serve(waits context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if !c.guard(c.writeLoop) {
@@ -169,12 +171,17 @@ func (c *conn) read(ctx context.Context) (err error) {
 // this connection only.
 func (c *conn) guard(f func()) (ended bool) {
 	defer func() {
-		if r := recover(); r != nil {
-			c.log.Error("a bug of the broker ended the connection", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
+		if !ended {
+			c.panicked(recover())
 		}
 	}()
 	f()
 	return true
+}
+
+// panicked logs what recover has returned, with the stack of the panic.
+func (c *conn) panicked(r any) {
+	c.log.Error("a bug of the broker ended the connection", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
 }
 
 // finish sees the connection off: what is in the outbox is on its way, and the

@@ -45,6 +45,7 @@ func (c *consumer) Cancelled(s *queue.Subscription) {
 	if c.ch.conn.caps.cancelNotify && !c.ch.closed {
 		c.readyLocked()
 		out.methodLocked(c.ch.id, &frames.BasicCancel{ConsumerTag: s.Tag, NoWait: true})
+		out.notifyLocked()
 	}
 }
 
@@ -114,6 +115,7 @@ func (ch *channel) basicConsume(m *frames.BasicConsume) error {
 	ch.conn.out.mu.Lock()
 	ch.consumers[tag] = c
 	c.readyLocked()
+	ch.conn.out.answeredLocked()
 	ch.conn.out.mu.Unlock()
 	ch.conn.srv.event("consumer.created", c.createdEvent)
 	return nil

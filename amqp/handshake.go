@@ -72,6 +72,7 @@ func (c *conn) frameZero(f frames.Frame) error {
 	if err != nil {
 		return c.wrongMethod(id, err)
 	}
+	c.leave() // the method may wait
 	switch m := m.(type) {
 	case *frames.ConnectionStartOk:
 		if c.state == awaitStartOk {
@@ -129,7 +130,7 @@ func (c *conn) startOk(m *frames.ConnectionStartOk) error {
 	if name, ok := m.ClientProperties.Lookup("connection_name"); ok {
 		if s, ok := name.(string); ok {
 			c.start.UserProvidedName = s
-			c.log = c.log.With(zap.String("name", s))
+			c.log = c.log.WithLazy(zap.String("name", s))
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.srv.cfg.HandshakeTimeout)

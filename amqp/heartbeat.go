@@ -47,6 +47,7 @@ func (b *beats) tick() {
 	sent := b.conn.sent.Load()
 	if sent == b.sent {
 		b.conn.out.heartbeat()
+		b.conn.push()
 		sent += frames.Overhead // it does not count as traffic at the next tick
 	}
 	b.sent = sent

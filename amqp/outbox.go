@@ -28,17 +28,24 @@ const (
 // channels are kept here, under the same lock, so that tags rise in the order
 // of the wire and a client can settle whatever it has been sent.
 type outbox struct {
-	mu sync.Mutex // a leaf lock: held for one append or one swap
+	conn     *conn // immutable; nil in tests
+	batching bool  // the reader's: what it appends is sent when its batch is done
+
+	mu sync.Mutex // held for one append or one swap; before it a queue's, after it pushes.mu
 	pending
 	wake    chan struct{} // capacity 1; the writer sleeps on it
-	asleep  bool          // the writer waits for wake
+	asleep  bool          // the writer waits for wake, and nobody writes in its place
+	queued  bool          // in pushes.conns
 	closing bool          // nothing is taken any more; what is here will be sent
 	starved []*consumer   // to be resumed once there is room
 	room    chan struct{} // closed when bytes falls below the hard limit; nil if nobody waits
+
+	taken pending // of who writes: the writer, or in its place who has seized the outbox
 }
 
 // pending is what waits to be sent, in order of segments.
 type pending struct {
+	encoded    []byte // comes before the segments: what a push could not write
 	segments   []segment
 	frames     []byte     // encoded frames of segments of kind framesSegment
 	deliveries []outgoing // messages of the other kinds
@@ -71,7 +78,7 @@ type outgoing struct {
 	redelivered bool
 }
 
-func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
+func newOutbox(c *conn) *outbox { return &outbox{conn: c, wake: make(chan struct{}, 1)} }
 
 // wakeLocked wakes the writer if it sleeps. o.mu must be held.
 func (o *outbox) wakeLocked() {
@@ -81,11 +88,75 @@ func (o *outbox) wakeLocked() {
 	}
 }
 
-// method appends a method frame.
+func (o *outbox) wakeUp() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.queued = false
+	if len(o.segments) > 0 {
+		o.wakeLocked()
+	}
+}
+
+// notifyLocked sees to it that what was appended is sent: by a reader that is at
+// work, or by the writer. o.mu must be held.
+func (o *outbox) notifyLocked() {
+	switch {
+	case !o.asleep:
+	case o.bytes <= pushLimit && o.conn != nil && o.conn.raw != nil && (o.queued || o.conn.srv.pushes.add(o.conn)):
+		o.queued = true
+	default:
+		o.wakeLocked()
+	}
+}
+
+// answeredLocked is notifyLocked for what the connection's own reader appends,
+// which pushes when its batch is done. o.mu must be held.
+func (o *outbox) answeredLocked() {
+	if !o.batching || o.bytes > pushLimit {
+		o.wakeLocked()
+	}
+}
+
+// seize gives what waits to the caller, in o.taken, to write it in the writer's
+// place; yield must follow. It returns false if there is nothing, if the writer
+// is at work, or if it is the writer's to do, which it wakes then: if there is
+// much, if others wait for it to be sent, or if the caller is not able to.
+func (o *outbox) seize(able bool) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.queued = false
+	if !o.asleep || len(o.segments) == 0 {
+		return false
+	}
+	if !able || o.bytes > pushLimit || len(o.starved) > 0 || o.room != nil {
+		o.wakeLocked()
+		return false
+	}
+	o.asleep = false
+	o.taken, o.pending = o.pending, o.taken
+	return true
+}
+
+// yield gives the write side back. What is left in o.taken, all of it encoded,
+// goes before what has come since; both are the writer's.
+func (o *outbox) yield() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.encoded, o.taken.encoded = o.taken.encoded, nil
+	o.bytes += o.taken.bytes
+	o.taken.bytes = 0
+	o.asleep = true
+	if len(o.encoded) > 0 || len(o.segments) > 0 || o.closing {
+		o.wakeLocked()
+	}
+}
+
+// method appends a method frame of the connection's own reader.
 func (o *outbox) method(channel uint16, m frames.Method) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.methodLocked(channel, m)
+	o.answeredLocked()
 }
 
 func (o *outbox) methodLocked(channel uint16, m frames.Method) {
@@ -97,17 +168,19 @@ func (o *outbox) methodLocked(channel uint16, m frames.Method) {
 	o.framesAddedLocked(len(o.frames) - was)
 }
 
-// raw appends bytes that are encoded already.
+// raw appends bytes of the connection's own reader that are encoded already.
 func (o *outbox) raw(b []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.closing {
 		o.frames = append(o.frames, b...)
 		o.framesAddedLocked(len(b))
+		o.answeredLocked()
 	}
 }
 
-// framesAddedLocked accounts for n bytes appended to o.frames.
+// framesAddedLocked accounts for n bytes appended to o.frames. Whoever is to send
+// them is still to be told.
 func (o *outbox) framesAddedLocked(n int) {
 	if k := len(o.segments); k > 0 && o.segments[k-1].kind == framesSegment {
 		o.segments[k-1].n += n
@@ -115,10 +188,10 @@ func (o *outbox) framesAddedLocked(n int) {
 		o.segments = append(o.segments, segment{kind: framesSegment, n: n})
 	}
 	o.bytes += n
-	o.wakeLocked()
 }
 
 // heartbeat appends a heartbeat, unless something is waiting to be sent anyway.
+// The caller pushes it.
 func (o *outbox) heartbeat() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,6 +212,16 @@ func (o *outbox) ack(channel uint16, tag uint64, multiple bool) {
 	was := len(o.frames)
 	o.frames = frames.AppendAck(o.frames, channel, tag, multiple)
 	o.framesAddedLocked(len(o.frames) - was)
+	o.notifyLocked()
+}
+
+// nack appends a refusal of a channel's confirms; its requeue bit is set
+// (RabbitMQ 4.0).
+func (o *outbox) nack(channel uint16, tag uint64, multiple bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.methodLocked(channel, &frames.BasicNack{DeliveryTag: tag, Multiple: multiple, Requeue: true})
+	o.notifyLocked()
 }
 
 // deliver appends as much of the batch as there is room for and enters it in
@@ -163,7 +246,7 @@ func (o *outbox) deliver(c *consumer, batch []queue.Delivery) int {
 		o.starved = append(o.starved, c)
 	}
 	if n == 0 {
-		return 0
+		return 0 // it is full, so the writer is at work
 	}
 	tag := c.ch.unacked.next
 	if c.sub.NoAck {
@@ -177,6 +260,7 @@ func (o *outbox) deliver(c *consumer, batch []queue.Delivery) int {
 		c.ch.counts.redelivered.Add(uint64(again))
 	}
 	o.deliveriesAddedLocked(c, tag, n)
+	o.notifyLocked()
 	return n
 }
 
@@ -187,12 +271,10 @@ func (o *outbox) deliveriesAddedLocked(c *consumer, tag uint64, n int) {
 		s := &o.segments[k-1]
 		if s.kind == deliverSegment && s.channel == c.ch.id && s.tag+uint64(s.n) == tag && s.ctag == c.sub.Tag {
 			s.n += n
-			o.wakeLocked()
 			return
 		}
 	}
 	o.segments = append(o.segments, segment{kind: deliverSegment, n: n, channel: c.ch.id, tag: tag, ctag: c.sub.Tag, queue: c.queue.Name()})
-	o.wakeLocked()
 }
 
 // get appends basic.get-ok with its message.
@@ -211,6 +293,7 @@ func (o *outbox) get(ch *channel, d queue.Delivery, q queue.Queue, noAck bool, l
 		ch.unacked.push([]queue.Delivery{d}, &consumer{ch: ch, queue: q})
 	}
 	o.messageLocked(d.Msg, d.Redelivered, segment{kind: getSegment, n: 1, channel: ch.id, tag: tag, left: uint32(left), queue: q.Name()})
+	o.answeredLocked()
 }
 
 // reply appends a delivery to a direct reply-to consumer. It shows the
@@ -223,6 +306,7 @@ func (o *outbox) reply(ch *channel, ctag string, m *message.Message) {
 		return
 	}
 	o.messageLocked(m, false, segment{kind: deliverSegment, n: 1, channel: ch.id, tag: ch.unacked.next, ctag: ctag})
+	o.notifyLocked()
 }
 
 // returned appends basic.return with the message.
@@ -231,6 +315,7 @@ func (o *outbox) returned(channel uint16, m *message.Message) {
 	defer o.mu.Unlock()
 	if !o.closing {
 		o.messageLocked(m, false, segment{kind: returnSegment, n: 1, channel: channel})
+		o.answeredLocked()
 	}
 }
 
@@ -238,7 +323,6 @@ func (o *outbox) messageLocked(m *message.Message, redelivered bool, s segment) 
 	o.bytes += len(m.Header) + len(m.Body) + perDelivery
 	o.deliveries = append(o.deliveries, outgoing{m, redelivered})
 	o.segments = append(o.segments, s)
-	o.wakeLocked()
 }
 
 // next gives the writer all that waits, in exchange for the emptied out, and
@@ -246,7 +330,7 @@ func (o *outbox) messageLocked(m *message.Message, redelivered bool, s segment) 
 // nothing; ok is false when the outbox is closed and empty.
 func (o *outbox) next(out *pending) (resume []*consumer, ok bool) {
 	o.mu.Lock()
-	for len(o.segments) == 0 {
+	for len(o.segments) == 0 && len(o.encoded) == 0 {
 		if o.closing {
 			o.mu.Unlock()
 			return nil, false
@@ -304,6 +388,7 @@ const keepDeliveries = 1 << 15
 func (p *pending) reset() {
 	clear(p.deliveries)
 	clear(p.segments)
+	p.encoded = nil
 	p.segments, p.deliveries, p.frames, p.bytes = p.segments[:0], p.deliveries[:0], p.frames[:0], 0
 	if cap(p.deliveries) > keepDeliveries {
 		p.deliveries = nil

@@ -29,7 +29,7 @@ func (c *conn) readLoop(ctx context.Context) error {
 		c.w += n
 		c.received.Add(uint64(n))
 		c.now = time.Now().UnixMilli()
-		if err := c.frames(); err != nil {
+		if err := c.batch(); err != nil {
 			return err
 		}
 		c.makeRoom(n)

@@ -98,6 +98,7 @@ type Server struct {
 	certStart []byte  // the same for a client with a verified certificate; immutable
 	replies   replies // direct reply-to consumers
 	alarms    alarms  // memory and disk
+	pushes    pushes  // connections that readers will write to
 	users     userCounts
 	wg        sync.WaitGroup
 	stopped   atomic.Bool
@@ -126,11 +127,15 @@ func NewServer(cfg Config) *Server {
 }
 
 // Serve accepts connections on l until Shutdown, or until l fails. It closes l.
+// Cancelling ctx ends it, and closes the sockets of all connections.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if !s.addListener(l) {
 		return l.Close()
 	}
-	stop := context.AfterFunc(ctx, func() { l.Close() })
+	stop := context.AfterFunc(ctx, func() {
+		l.Close()
+		s.cutOff()
+	})
 	defer stop()
 	for {
 		sock, err := l.Accept()
@@ -173,25 +178,30 @@ func (s *Server) addListener(l net.Listener) bool {
 
 // serveConn runs one connection to its end.
 func (s *Server) serveConn(ctx context.Context, sock net.Conn) {
-	if tcp, ok := sock.(*net.TCPConn); ok {
-		tcp.SetNoDelay(true) // Go's default, stated because a single confirm must not wait
-	}
 	c := newConn(s, sock)
-	waits, cancel := context.WithCancel(ctx)
+	waits, cancel := context.WithCancel(context.Background()) // cutOff does what a child of ctx would, for less
 	defer cancel()
 	c.interrupt = cancel
 	s.mu.Lock()
-	if s.stopped.Load() {
+	if s.stopped.Load() || ctx.Err() != nil {
 		s.mu.Unlock()
 		sock.Close()
 		return
 	}
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
-	c.serve(ctx, waits)
+	c.serve(waits)
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
+}
+
+// cutOff closes the sockets of all connections, and ends what they wait for.
+func (s *Server) cutOff() {
+	for _, c := range s.connections() {
+		c.interrupt()
+		c.sock.Close()
+	}
 }
 
 // connections is a snapshot of the open connections.
@@ -227,11 +237,8 @@ func (s *Server) Shutdown(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	left := s.connections()
-	s.log.Warn("cutting off connections that did not close in time", zap.Int("connections", len(left)))
-	for _, c := range left {
-		c.sock.Close()
-	}
+	s.log.Warn("cutting off connections that did not close in time", zap.Int("connections", len(s.connections())))
+	s.cutOff()
 	<-done
 }
 

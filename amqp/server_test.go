@@ -189,3 +189,22 @@ func (c *rawClient) wantClose(channel uint16, code frames.Code, text string) {
 		c.t.Fatalf("got close %d %q on channel %d; want %d %q on channel %d", got.ReplyCode, got.ReplyText, f.Channel, code, text, channel)
 	}
 }
+
+func TestCancellingServeClosesTheConnections(t *testing.T) {
+	s := newTestServer(t, zap.NewNop())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, l) }()
+	c := dialAddr(t, l.Addr().String())
+	cancel()
+	if b, err := io.ReadAll(c.sock); err != nil || len(b) > 0 {
+		t.Errorf("the client got %q, %v, want the end", b, err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}

@@ -11,6 +11,7 @@ func (ch *channel) ack(args []byte) error {
 	if err != nil {
 		return err
 	}
+	ch.conn.join()
 	return ch.settleTags(tag, bits&1 != 0, queue.Accepted)
 }
 

@@ -35,16 +35,16 @@ type cut struct {
 }
 
 // writeLoop sends what is in the outbox until that is closed and empty, or the
-// socket fails. It is the only one that writes to the socket after the
-// handshake's first bytes. When it ends, it closes the socket's write side.
+// socket fails. While it sleeps, others may write in its place: see push. When
+// it ends, it closes the socket's write side.
 func (c *conn) writeLoop() {
-	var out pending
+	out := &c.out.taken
 	for {
-		resume, ok := c.out.next(&out)
+		resume, ok := c.out.next(out)
 		if !ok {
 			break
 		}
-		if err := c.send(&out); err != nil {
+		if err := c.send(out); err != nil {
 			c.out.close(true)
 			c.sock.Close()
 			return
@@ -61,30 +61,35 @@ func (c *conn) writeLoop() {
 // send encodes and writes everything in out and leaves it empty.
 func (c *conn) send(out *pending) error {
 	w := writeBuffers.Get().(*writeBuffer)
-	defer writeBuffers.Put(w)
+	err := c.gather(w, out)
+	if err == nil {
+		err = c.flushBuffer(w)
+	}
+	out.reset()
+	w.giveBack()
+	return err
+}
+
+// gather encodes everything in out. What is more than flushSize is written.
+func (c *conn) gather(w *writeBuffer, out *pending) error {
+	w.b = append(w.b, out.encoded...)
 	f, d := out.frames, out.deliveries
-	var err error
 	for i := range out.segments {
 		s := &out.segments[i]
 		if s.kind == framesSegment {
 			w.b = append(w.b, f[:s.n]...)
 			f = f[s.n:]
-		} else {
-			if err = c.encode(w, s, d[:s.n]); err != nil {
-				break
-			}
-			if s.queue != "" && c.vhost.Tracing() {
-				c.trace(s, d[:s.n])
-			}
-			d = d[s.n:]
+			continue
 		}
+		if err := c.encode(w, s, d[:s.n]); err != nil {
+			return err
+		}
+		if s.queue != "" && c.vhost.Tracing() {
+			c.trace(s, d[:s.n])
+		}
+		d = d[s.n:]
 	}
-	if err == nil {
-		err = c.flushBuffer(w)
-	}
-	w.reset()
-	out.reset()
-	return err
+	return nil
 }
 
 // trace publishes copies of what is delivered to the trace exchange.
@@ -174,10 +179,12 @@ func (w *writeBuffer) clear() {
 	w.b, w.cuts, w.iov, w.held = w.b[:0], w.cuts[:0], w.iov[:0], 0
 }
 
-// reset makes the buffer ready for another connection.
-func (w *writeBuffer) reset() {
+// giveBack empties the buffer for another connection. After a panic it must not
+// be called: nobody else may send what is in it.
+func (w *writeBuffer) giveBack() {
 	w.clear()
 	if cap(w.b) > 2*flushSize {
 		w.b = nil
 	}
+	writeBuffers.Put(w)
 }
