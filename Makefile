@@ -9,7 +9,7 @@ ROUNDS    ?= 100
 SOAK      ?= 10m
 
 .DEFAULT_GOAL := build
-.PHONY: run build test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl interop-celery interop-tools crash soak bench fuzz cover clean
+.PHONY: run build test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl interop-celery interop-tools crash soak bench bench-peers fuzz cover clean
 
 build: ## build bin/leveret
 	@mkdir -p bin
@@ -84,6 +84,9 @@ soak: ## keep brokers busy for SOAK, kill them now and then, lose nothing, keep 
 
 bench: ## run all benchmarks
 	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
+
+bench-peers: build ## run the standard scenarios on Leveret and on the peers that are installed, ROUNDS times SECONDS each
+	@scripts/bench-peers
 
 fuzz: ## run each fuzz test for FUZZTIME
 	@set -e; for package in $$(go list ./...); do \
