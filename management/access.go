@@ -1,6 +1,7 @@
 package management
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -139,19 +140,16 @@ func (r *request) authenticate() error {
 
 // login checks a name and password, unless too many have failed.
 func (r *request) login(name, password string) (auth.User, error) {
-	who := login{name, peerOf(r.http)}
-	if r.s.logins.blocked(who) {
-		return auth.User{}, errTooManyLogins
+	u, err := r.s.cfg.Auth.Authenticate(name, password, auth.Credentials{Peer: peerOf(r.http), Loopback: r.onSocket()})
+	if errors.Is(err, auth.ErrThrottled) {
+		return u, errTooManyLogins
 	}
-	u, err := r.s.cfg.Auth.Authenticate(name, password, auth.Credentials{Peer: who.peer, Loopback: r.onSocket()})
 	if err != nil {
-		r.s.logins.fail(who)
 		if strings.Contains(err.Error(), "via localhost") {
 			return u, notAuthorised("User can only log in via localhost")
 		}
 		return u, errBadLogin
 	}
-	r.s.logins.succeed(who)
 	return u, nil
 }
 

@@ -67,6 +67,7 @@ type Config struct {
 	// DisableStats leaves figures out of all answers; EnableQueueTotals keeps
 	// the numbers of messages all the same.
 	DisableStats, EnableQueueTotals bool
+	Options                         Options
 }
 
 // Connections is what the API needs of the servers that clients are connected
@@ -188,7 +189,6 @@ type Server struct {
 	closed  sync.Once
 	stop    context.CancelFunc // ends the sampler
 	sampler *sampler
-	logins  logins
 	queues  queueLists
 	alive   sync.Mutex    // held for one aliveness test
 	gzips   sync.Pool     // of *gzip.Writer
@@ -212,10 +212,10 @@ func New(cfg Config) *Server {
 	s.closing = make(chan struct{})
 	s.heavy = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/4))
 	s.router = newRouter(s.cfg.PathPrefix, routes())
-	s.http = http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	s.http = http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	s.local = s.newLocalServer()
 	s.totals = newTotalsCollector(s)
-	s.metrics = http.Server{Handler: s.Metrics(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	s.metrics = http.Server{Handler: s.metricsHandler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	s.sampler = newSampler(&s.cfg)
 	s.sampler.sample() // what is there now has not just come
 	var ctx context.Context
