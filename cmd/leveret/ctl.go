@@ -11,12 +11,13 @@ import (
 // A command is one command of the client, under the name that RabbitMQ's tools
 // have for it.
 type command struct {
-	use   string // the name and the arguments, as the help shows them
-	short string
-	args  cobra.PositionalArgs
-	flags func(*pflag.FlagSet) // options of its own; nil is none
-	run   func(ctx context.Context, s *session, args []string) error
-	sub   []command // in place of run
+	use    string // the name and the arguments, as the help shows them
+	short  string
+	args   cobra.PositionalArgs
+	flags  func(*pflag.FlagSet) // options of its own; nil is none
+	values []string             // that arguments may have, for completion; nil is by the usage
+	run    func(ctx context.Context, s *session, args []string) error
+	sub    []command // in place of run
 }
 
 // A commandGroup is what stands together in the help.
@@ -34,7 +35,7 @@ func clientGroups() []commandGroup {
 		{"users", "Users and permissions", slices.Concat(userCommands(), permissionCommands())},
 		{"vhosts", "Virtual hosts", vhostCommands()},
 		{"policies", "Policies, limits, parameters", slices.Concat(policyCommands(), limitCommands(), parameterCommands())},
-		{"health", "Health and state", slices.Concat(healthCommands(), stateCommands())},
+		{"health", "Health and state", slices.Concat(topCommands(), healthCommands(), stateCommands())},
 		{"definitions", "Definitions", definitionCommands()},
 	}
 }
@@ -44,6 +45,7 @@ func clientGroups() []commandGroup {
 func addClient(root *cobra.Command, o *options, before bool) {
 	if before {
 		o.add(root.PersistentFlags())
+		completeFlags(root, o)
 	}
 	for _, g := range clientGroups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
@@ -84,6 +86,8 @@ func (c *command) cobra(o *options, before bool) *cobra.Command {
 	if !before {
 		o.add(cmd.Flags())
 	}
+	cmd.ValidArgsFunction = completer(o, c.use, c.values)
+	completeFlags(cmd, o)
 	return cmd
 }
 

@@ -16,12 +16,12 @@ func policyCommands() []command {
 		plural := k.prefix + "policies"
 		list = append(list,
 			command{use: "list_" + plural, short: "List each " + k.noun + " of a virtual host", args: cobra.NoArgs, run: k.list},
-			command{use: "set_" + k.prefix + "policy NAME PATTERN DEFINITION", short: "Set " + k.article + k.noun + "; the definition is JSON", args: cobra.ExactArgs(3), run: k.set,
+			command{use: "set_" + k.prefix + "policy " + strings.ToUpper(k.prefix) + "POLICY PATTERN DEFINITION", short: "Set " + k.article + k.noun + "; the definition is JSON", args: cobra.ExactArgs(3), run: k.set,
 				flags: func(f *pflag.FlagSet) {
 					f.Int("priority", 0, "the highest of those that match counts")
 					f.String("apply-to", "all", "`kind` of what it is for: all, queues, classic_queues, quorum_queues, streams or exchanges")
 				}},
-			command{use: "clear_" + k.prefix + "policy NAME", short: "Remove " + k.article + k.noun, args: cobra.ExactArgs(1), run: k.clear},
+			command{use: "clear_" + k.prefix + "policy " + strings.ToUpper(k.prefix) + "POLICY", short: "Remove " + k.article + k.noun, args: cobra.ExactArgs(1), run: k.clear},
 		)
 	}
 	return list

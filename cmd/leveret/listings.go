@@ -59,7 +59,7 @@ func listCommands(all []listing) []command {
 	var list []command
 	for _, l := range all {
 		list = append(list, command{
-			use: l.name + " [COLUMN...]", short: l.short, args: cobra.ArbitraryArgs, run: l.run,
+			use: l.name + " [COLUMN...]", short: l.short, args: cobra.ArbitraryArgs, run: l.run, values: strings.Fields(columnNames(l.columns)),
 			flags: func(f *pflag.FlagSet) {
 				for _, name := range l.flags {
 					f.Bool(name, false, "taken and ignored: there is one node")
