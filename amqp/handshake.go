@@ -207,6 +207,9 @@ func (c *conn) checkTune(m *frames.ConnectionTuneOk) error {
 
 // open enters the vhost.
 func (c *conn) open(id frames.MethodID, m *frames.ConnectionOpen) error {
+	if c.srv.InMaintenance() {
+		return c.fail(id, maintenanceError())
+	}
 	vh, ok := c.srv.cfg.VHosts.Get(m.VHost)
 	if !ok {
 		return c.fail(id, frames.Errorf(frames.NotAllowed, "vhost %s not found", m.VHost))

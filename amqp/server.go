@@ -104,6 +104,8 @@ type Server struct {
 	stopped   atomic.Bool
 	nextID    atomic.Uint64
 
+	maintenance maintenance
+
 	// mu guards the fields below. It is held for one map access.
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}

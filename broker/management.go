@@ -73,7 +73,7 @@ func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget
 		return nil
 	}
 	b.api = management.New(management.Config{
-		Log: b.log, VHosts: b.vhosts, Auth: authority, Store: b.store, Connections: connections{b.server}, Alarms: b.server.Alarms,
+		Log: b.log, VHosts: b.vhosts, Auth: authority, Store: b.store, Connections: connections{b.server}, Alarms: b.server.Alarms, Maintenance: b.server,
 		Node: b.nodeName(), ClusterName: b.cfg.ClusterName, Product: "Leveret", ProductVersion: Version(), CompatibleVersion: compatibleVersion,
 		DefaultQueueType: b.cfg.DefaultQueueType, ConsumerTimeout: consumerTimeout(b.cfg.Limits),
 		DataDir: b.cfg.DataDir, MemoryLimit: b.cfg.MemoryLimit, QueueMemory: memory,

@@ -36,6 +36,8 @@ type Config struct {
 	// Alarms names the resources whose alarm is up: "memory", "disk". Nil asks
 	// the store about the disk only.
 	Alarms func() []string
+	// Maintenance puts the node into maintenance; nil is not at all.
+	Maintenance Maintainer
 
 	// Node is the node's name; ClusterName is the cluster's until somebody
 	// renames it, "" is the node's.

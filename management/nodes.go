@@ -46,7 +46,7 @@ func (r *request) nodeObject() (object, error) {
 	cfg := &r.s.cfg
 	p, health, alarms := readProcess(), cfg.Store.Health(), r.s.alarms()
 	o := object{
-		{"name", cfg.Node}, {"type", "disc"}, {"running", true}, {"being_drained", false},
+		{"name", cfg.Node}, {"type", "disc"}, {"running", true}, {"being_drained", r.s.inMaintenance()},
 		{"os_pid", strconv.Itoa(os.Getpid())}, {"uptime", time.Since(r.s.started).Milliseconds()},
 		{"run_queue", 0}, {"processors", runtime.GOMAXPROCS(0)}, {"rates_mode", "basic"}, {"net_ticktime", 60},
 		{"mem_limit", cfg.MemoryLimit}, {"mem_alarm", alarms.has("memory")}, {"mem_calculation_strategy", "rss"},

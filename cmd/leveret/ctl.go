@@ -35,7 +35,7 @@ func clientGroups() []commandGroup {
 		{"users", "Users and permissions", slices.Concat(userCommands(), permissionCommands())},
 		{"vhosts", "Virtual hosts", vhostCommands()},
 		{"policies", "Policies, limits, parameters", slices.Concat(policyCommands(), limitCommands(), parameterCommands())},
-		{"health", "Health and state", slices.Concat(topCommands(), healthCommands(), stateCommands())},
+		{"health", "Health and state", slices.Concat(topCommands(), healthCommands(), stateCommands(), maintenanceCommands())},
 		{"definitions", "Definitions", definitionCommands()},
 	}
 }

@@ -200,7 +200,7 @@ func clusterStatus(ctx context.Context, s *session, _ []string) error {
 	if s.opts.formatter == "json" {
 		return s.document(map[string]any{
 			"cluster_name": name.Name, "disk_nodes": []string{self}, "ram_nodes": []string{}, "running_nodes": []string{self},
-			"partitions": map[string]any{}, "alarms": n.alarms(), "maintenance_status": map[string]string{self: "not under maintenance"},
+			"partitions": map[string]any{}, "alarms": n.alarms(), "maintenance_status": map[string]string{self: n.maintenance()},
 		})
 	}
 	s.say("Cluster status of node %s ...", self)
