@@ -16,6 +16,10 @@ const (
 	// maxPrefetch is how many of them there are at most, and so how many may be
 	// twice at the target after a kill.
 	maxPrefetch = 500
+	// quorumPrefetch is how many messages of a quorum queue are under way at most.
+	// RabbitMQ 3 keeps what a consumer has not acknowledged in a map of Erlang's, and
+	// gives it back in the map's order: that of the keys only if there are no more.
+	quorumPrefetch = 32
 	// ackEvery is how many confirmed messages share an ack at most.
 	ackEvery = 100
 	// lookEvery is how often a queue that delivers nothing is asked whether it is
@@ -164,14 +168,18 @@ func (m *migration) newPump(l *link, q *Queue) (*pump, error) {
 
 // prefetch is how many messages of a queue may be under way.
 func (m *migration) prefetch(q *Queue) int {
+	most := int64(maxPrefetch)
+	if q.Type == "quorum" {
+		most = quorumPrefetch
+	}
 	if m.opts.Prefetch > 0 {
-		return m.opts.Prefetch
+		return int(min(int64(m.opts.Prefetch), most))
 	}
 	n := q.listed.Ready + q.listed.Unacked
-	if n == 0 || q.listed.Bytes == 0 {
-		return maxPrefetch / 5
+	if n == 0 || q.listed.Bytes == 0 { // nothing is known of their size
+		return int(min(most, maxPrefetch/5))
 	}
-	return int(min(max(memoryPerQueue/max(q.listed.Bytes/n, 1), 1), maxPrefetch))
+	return int(min(max(memoryPerQueue/max(q.listed.Bytes/n, 1), 1), most))
 }
 
 // run moves messages until there are none, ctx ends (errStop), or something

@@ -595,3 +595,26 @@ func TestCopiesOfOneMessageInTwoQueues(t *testing.T) {
 		}
 	}
 }
+
+func TestPrefetchBySize(t *testing.T) {
+	for _, tt := range []struct {
+		kind         string
+		ready, bytes int64
+		asked, want  int
+	}{
+		{"classic", 0, 0, 0, 100},
+		{"classic", 10, 100, 0, 500},
+		{"classic", 10, 10 << 20, 0, 32},
+		{"classic", 1, 1 << 30, 0, 1},
+		{"classic", 10, 100, 7, 7},
+		{"classic", 10, 100, 7000, 500},
+		{"quorum", 10, 100, 0, 32},
+		{"quorum", 0, 0, 0, 32},
+		{"quorum", 10, 100, 50, 32},
+	} {
+		m := &migration{opts: Options{Prefetch: tt.asked}}
+		if got := m.prefetch(&Queue{Type: tt.kind, listed: listing{Ready: tt.ready, Bytes: tt.bytes}}); got != tt.want {
+			t.Errorf("%+v: prefetch %d", tt, got)
+		}
+	}
+}
