@@ -9,11 +9,14 @@ ROUNDS    ?= 100
 SOAK      ?= 10m
 
 .DEFAULT_GOAL := build
-.PHONY: run build test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl interop-celery interop-tools crash soak bench bench-peers fuzz cover clean
+.PHONY: run build man test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl interop-celery interop-tools crash soak bench bench-peers fuzz cover clean
 
 build: ## build bin/leveret
 	@mkdir -p bin
 	go build -o bin/leveret ./cmd/leveret
+
+man: build ## write a manual page for each command to build/man
+	bin/leveret man build/man
 
 run: build ## start a broker on 127.0.0.1:5672
 	@exec bin/leveret serve $(ARGS)
