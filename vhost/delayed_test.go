@@ -304,3 +304,43 @@ func BenchmarkDelayedEnqueue(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+func TestFewDelayedMessagesAreKeptInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, newFakeStore())
+		v, _ := s.Get("/")
+		q := declareDelayed(t, v, true)
+		d := v.exchangeEntry("d").delayed
+		p := v.NewPublisher()
+		publish := func(n int, delay int32, persistent bool) {
+			for range n {
+				m := newDelayed("", delay, persistent)
+				m.Body = make([]byte, 64<<10)
+				add(t, p, m, nil)
+			}
+			p.Flush()
+		}
+		wantKept := func(least, most int64) {
+			t.Helper()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.kept < least || d.kept > most {
+				t.Errorf("%d bytes are in memory, want %d to %d", d.kept, least, most)
+			}
+		}
+		publish(100, keepSoon+1, true)
+		wantKept(keepLate, keepLate+66<<10)
+		publish(100, keepSoon, true) // they are due earlier
+		wantKept(keepLate+6<<20, keepLate+7<<20)
+		publish(1000, keepSoon, true)
+		wantKept(keepBytes, keepBytes+66<<10)
+		publish(10, keepSoon, false) // they are nowhere else
+		wantKept(keepBytes+10*64<<10, keepBytes+11*66<<10)
+		time.Sleep((keepSoon + 1) * time.Millisecond)
+		synctest.Wait()
+		wantKept(0, 0)
+		if got := len(q.messages()); got != 1210 {
+			t.Errorf("%d messages came, want 1210", got)
+		}
+	})
+}
