@@ -23,6 +23,7 @@ type DelayedMessage struct {
 	Exchange, RoutingKey string
 	Size                 int // of the body, in bytes
 	Persistent           bool
+	Message              *message.Message // nil if it could not be read; not to be changed
 }
 
 // heldID begins the ids of messages that wait for their delivery delay; the
@@ -81,15 +82,51 @@ func (v *VHost) CancelDelayed(by Actor, exchange, id string) error {
 	if err != nil {
 		return err
 	}
+	if d, is := v.delayedID(own, exchange, id); d != nil && d.cancel(is) > 0 {
+		return nil
+	}
+	return v.errNoDelayed(exchange, id)
+}
+
+// DelayedMessage shows one message of an exchange that waits: 404 if there is none
+// with this id, or not any more.
+func (v *VHost) DelayedMessage(by Actor, exchange, id string) (DelayedMessage, error) {
+	own, err := v.delayersOf(by, exchange)
+	if err != nil {
+		return DelayedMessage{}, err
+	}
+	d, is := v.delayedID(own, exchange, id)
+	if d == nil {
+		return DelayedMessage{}, v.errNoDelayed(exchange, id)
+	}
+	found := d.snapshot(is)
+	if len(found) == 0 {
+		return DelayedMessage{}, v.errNoDelayed(exchange, id)
+	}
+	d.loadPage(found)
+	prefix := ""
+	if d == v.held {
+		prefix = heldID
+	}
+	return describeDelayed(prefix, &found[0]), nil
+}
+
+// delayedID finds where a message with this id would wait, and how to tell it there;
+// nil if that is nowhere.
+func (v *VHost) delayedID(own *delayer, exchange, id string) (d *delayer, is func(*delayedMessage) bool) {
 	d, of := own, unique.Handle[string]{}
 	number, isHeld := strings.CutPrefix(id, heldID)
 	if isHeld {
 		d, of = v.held, unique.Make(exchange)
 	}
 	n, err := strconv.ParseUint(number, 10, 64)
-	if err == nil && d != nil && d.cancel(func(m *delayedMessage) bool { return m.id == n && m.of == of }) > 0 {
-		return nil
+	if err != nil {
+		return nil, nil
 	}
+	return d, func(m *delayedMessage) bool { return m.id == n && m.of == of }
+}
+
+func (v *VHost) errNoDelayed(exchange, id string) error {
 	return frames.Errorf(frames.NotFound, "no delayed message '%s' in %s: it was routed or cancelled, or never was there", id, v.exchangeName(exchange))
 }
 
@@ -136,7 +173,7 @@ func describeDelayed(prefix string, m *delayedMessage) DelayedMessage {
 	d := DelayedMessage{ID: prefix + strconv.FormatUint(m.id, 10), Due: m.due}
 	if m.msg != nil {
 		d.Exchange, d.RoutingKey = m.msg.Exchange, m.msg.RoutingKey
-		d.Size, d.Persistent = len(m.msg.Body), m.msg.Persistent
+		d.Size, d.Persistent, d.Message = len(m.msg.Body), m.msg.Persistent, m.msg
 	}
 	return d
 }
