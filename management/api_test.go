@@ -15,6 +15,7 @@ import (
 
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/classic"
@@ -31,6 +32,8 @@ type fakeConnections struct {
 	channels    []Channel
 	consumers   []Consumer
 	closed      []string // "name: reason"
+	churn       Churn
+	unacked     map[string][]Unacked // by vhost/queue
 }
 
 func (f *fakeConnections) Connections() []Connection {
@@ -58,10 +61,36 @@ func (f *fakeConnections) CloseConnection(name, reason string) bool {
 	return slices.ContainsFunc(f.connections, func(c Connection) bool { return c.Name == name })
 }
 
+func (f *fakeConnections) Unacked(vhost, queue string, offset, limit int) (page []Unacked, total int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, u := range f.unacked[vhost+"/"+queue] {
+		if total >= offset && total < offset+limit {
+			page = append(page, u)
+		}
+		total++
+	}
+	return page, total
+}
+
+func (f *fakeConnections) Churn() Churn {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.churn
+}
+
+func (f *fakeConnections) ConfirmLatency() message.Distribution {
+	var l message.Latencies
+	l.Add(2 * time.Millisecond)
+	return l.Snapshot()
+}
+
 // closeAll is what happens when all clients leave.
 func (f *fakeConnections) closeAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.churn.ConnectionsClosed += uint64(len(f.connections))
+	f.churn.ChannelsClosed += uint64(len(f.channels))
 	f.connections, f.channels, f.consumers = nil, nil, nil
 }
 
@@ -202,6 +231,8 @@ func (a *api) aConn(name, user, vhost, queue string) {
 	a.conns.mu.Lock()
 	defer a.conns.mu.Unlock()
 	peer := netip.MustParseAddrPort("10.0.0.7:4711")
+	a.conns.churn.ConnectionsOpened++
+	a.conns.churn.ChannelsOpened++
 	a.conns.connections = append(a.conns.connections, Connection{
 		Name: name, UserProvidedName: "app", User: user, VHost: vhost, Mechanism: "PLAIN", Peer: peer, Host: netip.MustParseAddrPort("10.0.0.1:5672"),
 		ConnectedAt: time.UnixMilli(1700000000000), ChannelMax: 2047, FrameMax: 131072, Heartbeat: 30 * time.Second, Received: 100, Sent: 200, Channels: 1,

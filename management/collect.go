@@ -27,6 +27,7 @@ type totals struct {
 	at     time.Time
 	took   time.Duration
 	vhosts map[string]*figures
+	churn  counters         // what has come and gone since the start
 	refs   []vhost.QueueRef // scratch; nil once all is collected
 }
 
@@ -50,7 +51,7 @@ func (t *totals) orNone(vhost string) *figures {
 // collect adds up what there is now. If each is not nil it gets every object
 // with its figures.
 func collect(cfg *Config, each func(p part, c *counters)) *totals {
-	t := &totals{at: time.Now(), vhosts: make(map[string]*figures)}
+	t := &totals{at: time.Now(), vhosts: make(map[string]*figures), churn: churnCounters(cfg)}
 	if each == nil {
 		each = func(part, *counters) {}
 	}
@@ -102,6 +103,25 @@ func (t *totals) vhost(cfg *Config, name string, each func(p part, c *counters))
 		f.counters[mPublish] += c[mPublishIn]
 		each(part{anExchange, name, info.X.Name}, &c)
 	}
+}
+
+// churnCounters are how many connections, channels and queues have come and gone
+// since the start.
+func churnCounters(cfg *Config) (c counters) {
+	n, q := cfg.Connections.Churn(), cfg.VHosts.QueueTotals()
+	c[mConnectionCreated], c[mConnectionClosed] = int64(n.ConnectionsOpened), int64(n.ConnectionsClosed)
+	c[mChannelCreated], c[mChannelClosed] = int64(n.ChannelsOpened), int64(n.ChannelsClosed)
+	c[mQueueDeclared], c[mQueueCreated], c[mQueueDeleted] = int64(q.Declared), int64(q.Created), int64(q.Deleted)
+	return c
+}
+
+// sum adds up all vhosts.
+func (t *totals) sum() (sum figures) {
+	for _, f := range t.vhosts {
+		sum.plus(f)
+	}
+	sum.counters.plus(&t.churn)
+	return sum
 }
 
 func channelName(connection string, number uint16) string {

@@ -102,8 +102,7 @@ func runtimeFigure(name string) uint64 {
 	return samples[0].Value.Uint64()
 }
 
-// churn emits how many objects there are, and have come and gone. What lives
-// shorter than the sampler's interval may be missing.
+// churn emits how many objects there are, and have come and gone.
 func (e *emitter) churn(t *tally) {
 	e.gauge("connections", "Open connections", float64(t.connectionCount))
 	e.gauge("channels", "Open channels", float64(t.channelCount))

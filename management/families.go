@@ -22,6 +22,7 @@ const (
 	connectionBytes = "connection_coarse_metrics"
 	connectionOther = "connection_metrics"
 	churnFamily     = "connection_churn_metrics"
+	authFamily      = "auth_attempt_metrics"
 	nodeCoarse      = "node_coarse_metrics"
 	nodeFamily      = "node_metrics"
 	queueExtras     = "leveret_queue_metrics"

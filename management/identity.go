@@ -3,6 +3,8 @@ package management
 import (
 	"encoding/base64"
 	"net/http"
+
+	"github.com/leveretmq/leveret/auth"
 )
 
 func whoami(r *request) (reply, error) {
@@ -31,13 +33,34 @@ func loginForm(r *request) (reply, error) {
 	return ok("ok")
 }
 
-// authAttempts has the counts of logins; there are none by source unless that
-// is tracked.
+// authAttempts has the counts of logins by protocol.
 func authAttempts(r *request) (reply, error) {
 	if r.arg("node") != r.s.cfg.Node {
 		return reply{}, errNotFound
 	}
+	protocol, http := r.s.cfg.Auth.Attempts()
+	row := func(name string, n auth.Attempts) object {
+		return object{{"protocol", name}, {"auth_attempts", n.Succeeded + n.Failed},
+			{"auth_attempts_failed", n.Failed}, {"auth_attempts_succeeded", n.Succeeded}}
+	}
+	return plain([]object{row("amqp091", protocol), row("http", http)})
+}
+
+// authAttemptsBySource would have the counts by address and user, which are not
+// kept: as in RabbitMQ 4.0 unless it is told to.
+func authAttemptsBySource(r *request) (reply, error) {
+	if r.arg("node") != r.s.cfg.Node {
+		return reply{}, errNotFound
+	}
 	return ok([]object{})
+}
+
+func resetAuthAttempts(r *request) (reply, error) {
+	if r.arg("node") != r.s.cfg.Node {
+		return reply{}, errNotFound
+	}
+	r.s.cfg.Auth.ResetAttempts()
+	return noContent, nil
 }
 
 func hashPassword(r *request) (reply, error) {

@@ -68,8 +68,7 @@ func (l *list) page(r *request) (any, error) {
 	filtered := len(l.rows)
 	from := (p.page - 1) * p.size
 	if from >= filtered && p.page > 1 {
-		return nil, &failure{http.StatusBadRequest, "page_out_of_range",
-			fmt.Sprintf("Page out of range, page: %d page size: %d, len: %d", p.page, p.size, filtered)}
+		return nil, &failure{http.StatusBadRequest, "page_out_of_range", pageOutOfRange(p, filtered)}
 	}
 	l.sort(r)
 	items := l.objects(r, l.rows[from:min(from+p.size, filtered)])
@@ -82,6 +81,10 @@ func (l *list) page(r *request) (any, error) {
 		{"page_size", p.size},
 		{"total_count", total},
 	}, nil
+}
+
+func pageOutOfRange(p *paging, n int) string {
+	return fmt.Sprintf("Page out of range, page: %d page size: %d, len: %d", p.page, p.size, n)
 }
 
 func matching(all []row, match func(name string) bool) []row {

@@ -8,6 +8,7 @@ package management
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/vhost"
@@ -81,6 +83,32 @@ type Connections interface {
 	// CloseConnection closes the connection with this name; the client gets a
 	// 320 with the reason. It says whether there was one.
 	CloseConnection(name, reason string) bool
+	// Unacked lists deliveries from a queue that their clients have not settled:
+	// at most limit of them after the first offset ones, and how many there are.
+	Unacked(vhost, queue string, offset, limit int) (page []Unacked, total int)
+	// Churn counts what was opened and closed since the start.
+	Churn() Churn
+	// ConfirmLatency says how long batches of publishes took to be confirmed.
+	ConfirmLatency() message.Distribution
+}
+
+// An Unacked is a snapshot of one delivery that its client has not settled.
+type Unacked struct {
+	Connection, User string
+	Channel          uint16
+	Consumer         string // its tag; "" of a basic.get
+	DeliveryTag      uint64
+	At               time.Time // when it was delivered
+	Redelivered      bool
+	Count            uint32 // how often it was delivered before
+	Message          *message.Message
+}
+
+// Churn counts the connections and channels that were opened and closed since the
+// start.
+type Churn struct {
+	ConnectionsOpened, ConnectionsClosed uint64
+	ChannelsOpened, ChannelsClosed       uint64
 }
 
 // A Connection is a snapshot of one open connection.
@@ -98,7 +126,10 @@ type Connection struct {
 	Received, Sent   uint64 // bytes
 	Channels         int
 	TLS              bool
-	Blocked          bool // not read, because of an alarm
+	TLSVersion       string            // "TLS 1.3"; "" without TLS
+	TLSCipher        string            // the suite's name; "" without TLS
+	PeerCertificate  *x509.Certificate // the client's, verified; nil if there is none
+	Blocked          bool              // not read, because of an alarm
 }
 
 // A Channel is a snapshot of one open channel.
@@ -139,6 +170,13 @@ func (noConnections) Connections() []Connection           { return nil }
 func (noConnections) Channels() []Channel                 { return nil }
 func (noConnections) Consumers() []Consumer               { return nil }
 func (noConnections) CloseConnection(string, string) bool { return false }
+func (noConnections) Churn() Churn                        { return Churn{} }
+func (noConnections) ConfirmLatency() message.Distribution {
+	return message.Distribution{}
+}
+func (noConnections) Unacked(string, string, int, int) ([]Unacked, int) {
+	return nil, 0
+}
 
 func (c Config) withDefaults() Config {
 	if c.Log == nil {

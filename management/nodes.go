@@ -65,10 +65,7 @@ func (r *request) nodeObject() (object, error) {
 	}
 	c := nodeCounters(cfg)
 	addFigures(&o, nodeMetrics, &c, r.s.sampler.view(part{kind: theNode}), d)
-	total := figures{}
-	for _, f := range r.s.sampler.totals().vhosts {
-		total.plus(f)
-	}
+	total := r.s.sampler.totals().sum()
 	addFigures(&o, churnMetrics, &total.counters, r.s.sampler.view(part{kind: theOverview}), d)
 	addZeroes(&o)
 	return o, nil

@@ -55,8 +55,11 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 		c.s.totals.collectBroker(ch)
 		return
 	}
+	if c.wants(authFamily) {
+		e.authAttempts(c.s)
+	}
 	if c.wants(churnFamily) {
-		_, churn := c.s.sampler.pastCounts()
+		churn := churnCounters(&c.s.cfg)
 		e.churned(&churn)
 	}
 }

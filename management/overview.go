@@ -74,8 +74,10 @@ func figuresObject(metrics []metric, f *figures, w view, d details) object {
 
 // visibleFigures are the totals of the vhosts that the user sees.
 func (r *request) visibleFigures() (sum *figures, all bool) {
+	t := r.s.sampler.totals()
 	sum, all = &figures{}, true
-	for name, f := range r.s.sampler.totals().vhosts {
+	sum.counters.plus(&t.churn)
+	for name, f := range t.vhosts {
 		if r.monitors() || r.sees(name) {
 			sum.plus(f)
 		} else {

@@ -312,3 +312,48 @@ func BenchmarkScrape(b *testing.B) {
 		}
 	})
 }
+
+func TestHistograms(t *testing.T) {
+	got := aBusyAPI(t).scrape("/metrics")
+	wantLines(t, got,
+		"# TYPE rabbitmq_message_size_bytes histogram",
+		`rabbitmq_message_size_bytes_bucket{protocol="amqp091",le="100"} 4`,
+		`rabbitmq_message_size_bytes_bucket{protocol="amqp091",le="1000"} 5`,
+		`rabbitmq_message_size_bytes_bucket{protocol="amqp091",le="+Inf"} 5`,
+		`rabbitmq_message_size_bytes_sum{protocol="amqp091"} 157`,
+		`leveret_confirm_latency_seconds_bucket{le="0.001"} 0`,
+		`leveret_confirm_latency_seconds_bucket{le="0.0025"} 1`,
+		"leveret_confirm_latency_seconds_sum 0.002",
+		`rabbitmq_auth_attempts_total{protocol="amqp091"} 0`,
+	)
+}
+
+// What comes and goes between two samples counts all the same.
+func TestChurnIsExact(t *testing.T) {
+	a := newAPI(t, nil)
+	for range 3 {
+		a.do("PUT", "/queues/%2F/short", "", 201)
+		a.do("PUT", "/queues/%2F/short", "", 204)
+		a.do("DELETE", "/queues/%2F/short", "", 204)
+		a.aConn("c", "guest", "/", "short")
+		a.conns.closeAll()
+	}
+	wantLines(t, a.scrape("/metrics"), "rabbitmq_queues_declared_total 6", "rabbitmq_queues_created_total 3", "rabbitmq_queues_deleted_total 3",
+		"rabbitmq_connections_opened_total 3", "rabbitmq_connections_closed_total 3", "rabbitmq_channels_opened_total 3", "rabbitmq_channels_closed_total 3")
+	wantLines(t, a.scrape("/metrics/detailed?family=connection_churn_metrics"), "rabbitmq_detailed_queues_created_total 3")
+	has(t, a.do("GET", "/overview", "", 200).(J)["churn_rates"], J{"queue_created": 3.0, "connection_closed": 3.0, "channel_created": 3.0})
+	a.do("DELETE", "/reset", "", 204)
+	has(t, a.do("GET", "/overview", "", 200).(J)["churn_rates"], J{"queue_created": 0.0, "connection_closed": 0.0})
+	wantLines(t, a.scrape("/metrics"), "rabbitmq_queues_created_total 3")
+}
+
+func TestLoginsAreCounted(t *testing.T) {
+	a := newAPI(t, nil)
+	a.request("GET", "/whoami", "", func(r *http.Request) { r.SetBasicAuth("guest", "wrong") })
+	got := a.do("GET", "/auth/attempts/rabbit@test", "", 200)
+	equal(t, "attempts", got, `[{"protocol":"amqp091","auth_attempts":0,"auth_attempts_failed":0,"auth_attempts_succeeded":0},
+		{"protocol":"http","auth_attempts":2,"auth_attempts_failed":1,"auth_attempts_succeeded":1}]`)
+	wantLines(t, a.scrape("/metrics"), `rabbitmq_auth_attempts_failed_total{protocol="http"} 1`)
+	a.do("DELETE", "/auth/attempts/rabbit@test", "", 204)
+	a.do("GET", "/auth/attempts/rabbit@other", "", 404)
+}

@@ -1,11 +1,15 @@
 package management
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/quorum"
+	"github.com/leveretmq/leveret/queue/stream"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -183,11 +187,8 @@ func addUse(o *object, st *queue.Status) {
 	if st.IdleSince > 0 {
 		o.add("idle_since", timeText(time.UnixMilli(st.IdleSince)))
 	}
-	if st.Consumers == 0 {
-		return
-	}
 	capacity := 0
-	if st.Ready == 0 {
+	if st.Ready == 0 && st.Consumers > 0 {
 		capacity = 1
 	}
 	o.add("consumer_capacity", capacity)
@@ -204,8 +205,31 @@ func (r *request) addTypeFigures(o *object, q *queueRow) {
 	}
 	here := []string{r.s.cfg.Node}
 	*o = append(*o, member{"leader", r.s.cfg.Node}, member{"members", here}, member{"online", here})
-	if q.info.Spec.Arguments.Type != queue.Quorum {
+	if s, isStream := q.info.Queue.(*stream.Queue); isStream {
+		r.addStream(o, s)
 		return
+	}
+	r.addQuorum(o, q)
+}
+
+// addStream adds what only streams have. The offsets and the places of tracked
+// consumers go beyond RabbitMQ.
+func (r *request) addStream(o *object, s *stream.Queue) {
+	f, places := s.Figures(), object{}
+	for _, tag := range slices.Sorted(maps.Keys(s.Places())) {
+		places.add(tag, s.Places()[tag])
+	}
+	*o = append(*o, member{"segments", f.Segments}, member{"readers", object{{r.s.cfg.Node, s.Status().Consumers}}},
+		member{"first_offset", f.First}, member{"next_offset", f.Next}, member{"last_chunk_timestamp", f.LastTime / 1000},
+		member{"tracked_offsets", places})
+}
+
+// addQuorum adds what only quorum queues have.
+func (r *request) addQuorum(o *object, q *queueRow) {
+	if qq, isQuorum := q.info.Queue.(*quorum.Queue); isQuorum {
+		f := qq.Figures()
+		*o = append(*o, member{"messages_dlx", f.Dead}, member{"message_bytes_dlx", f.DeadBytes}, member{"messages_ready_high", f.High},
+			member{"messages_ready_normal", f.Normal}, member{"messages_ready_returned", f.Returned})
 	}
 	limit := int64(defaultDeliveryLimit)
 	if n := q.info.Spec.Arguments.DeliveryLimit; n != queue.NoDeliveryLimit {

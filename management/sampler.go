@@ -28,14 +28,14 @@ type sampler struct {
 	series    map[part]*series
 	histories int // of series whose number is bounded
 	// gone is what objects had counted that are no more, by vhost, so that the
-	// totals do not fall; and the coming and going of objects itself. What
-	// lives shorter than an interval may be missing in both.
+	// totals do not fall. What lives shorter than an interval may be missing.
 	gone map[string]*counters
 	// departed is the same by kind, and queues by type; a reset changes nothing
 	// in it.
 	departed map[departure]*counters
 	// zero is what had been counted, by vhost, when the statistics were reset.
-	zero map[string]*counters
+	zero      map[string]*counters
+	zeroChurn counters
 
 	// recentMu guards recent: the last totals, for requests that come in a row.
 	// It is held while they are collected, which many then wait for together.
@@ -106,6 +106,7 @@ func (s *sampler) adjustLocked(t *totals) {
 	for vhost, c := range s.zero {
 		t.orNone(vhost).counters.minus(c)
 	}
+	t.churn.minus(&s.zeroChurn)
 }
 
 // sample takes one sample of everything.
@@ -148,11 +149,10 @@ func (b *batch) add(p part, c *counters) {
 }
 
 func (b *batch) addTotals(t *totals) {
-	var sum figures
 	for vhost, f := range t.vhosts {
 		b.add(part{aVHost, vhost, ""}, &f.counters)
-		sum.plus(f)
 	}
+	sum := t.sum()
 	b.add(part{kind: theOverview}, &sum.counters)
 }
 
@@ -182,7 +182,6 @@ func (s *sampler) noteLocked(p part, figures []int64, elapsed time.Duration) {
 		e = newSeries(p.kind, figures)
 		e.typ = s.typeOf(p)
 		s.series[p] = e
-		s.churnLocked(p, mConnectionCreated, mChannelCreated, mQueueCreated)
 	}
 	e.round = s.round
 	changed := e.note(p.kind.metrics(), figures, elapsed)
@@ -269,7 +268,6 @@ func (s *sampler) dropLocked(p part, e *series) {
 	if e.past != nil && !p.kind.unbounded() {
 		s.histories--
 	}
-	s.churnLocked(p, mConnectionClosed, mChannelClosed, mQueueDeleted)
 	c, d := s.goneOf(p.vhost), s.departedOf(departure{p.kind, e.typ})
 	for i, m := range p.kind.metrics() {
 		if n := e.last[i]; !m.level() {
@@ -318,48 +316,24 @@ func (s *sampler) departedOf(d departure) *counters {
 	return c
 }
 
-// pastCounts is what objects that are no more had counted, by sort, and how many of
-// all vhosts have come and gone.
-func (s *sampler) pastCounts() (departed map[departure]counters, churn counters) {
+// pastCounts is what objects that are no more had counted, by sort.
+func (s *sampler) pastCounts() map[departure]counters {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	departed = make(map[departure]counters, len(s.departed))
+	departed := make(map[departure]counters, len(s.departed))
 	for d, c := range s.departed {
 		departed[d] = *c
 	}
-	for _, c := range s.gone {
-		for _, m := range churnMetrics {
-			churn[m] += c[m]
-		}
-	}
-	return departed, churn
-}
-
-// churnLocked counts that an object has come or gone. What is there at the
-// first sample has not come. s.mu must be held.
-func (s *sampler) churnLocked(p part, connection, channel, queue metric) {
-	if s.round <= 1 {
-		return
-	}
-	switch p.kind {
-	case aConnection:
-		s.goneOf(p.vhost)[connection]++
-	case aChannel:
-		s.goneOf(p.vhost)[channel]++
-	case aQueue:
-		s.goneOf(p.vhost)[queue]++
-		if queue == mQueueCreated {
-			s.goneOf(p.vhost)[mQueueDeclared]++
-		}
-	}
+	return departed
 }
 
 // reset makes the totals count from 0.
 func (s *sampler) reset() {
 	t := collect(s.cfg, nil)
 	s.mu.Lock()
-	s.zero = make(map[string]*counters)
+	s.zero, s.zeroChurn = make(map[string]*counters), counters{}
 	s.adjustLocked(t)
+	s.zeroChurn = t.churn
 	for vhost, f := range t.vhosts {
 		c := f.counters
 		s.zero[vhost] = &c

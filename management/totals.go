@@ -107,7 +107,7 @@ func (c *totalsCollector) Collect(ch chan<- prometheus.Metric) {
 	t := c.tally()
 	e.identity(c.s)
 	e.totals(t)
-	e.broker(t)
+	e.broker(c.s, t)
 	e.nodeCoarse(c.s)
 	e.nodeLimits(c.s)
 	e.alarms(c.s)
@@ -119,14 +119,16 @@ func (c *totalsCollector) collectBroker(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := &emitter{ch: ch, prefix: "rabbitmq_", peaks: c.peaks}
-	e.broker(c.tally())
+	e.broker(c.s, c.tally())
 	e.store(c.s)
 }
 
 // broker emits the totals that have no objects.
-func (e *emitter) broker(t *tally) {
+func (e *emitter) broker(s *Server, t *tally) {
 	e.globals(t)
 	e.churn(t)
+	e.authAttempts(s)
+	e.distributions(s)
 }
 
 // slowTally is from when on a tally is used again for a moment, as totals of
@@ -148,7 +150,7 @@ func (c *totalsCollector) tally() *tally {
 	}
 	// What is gone comes first: an object that goes meanwhile is then missed
 	// once, which the peaks hide, and never counted twice.
-	t.departed, t.churn = c.s.sampler.pastCounts()
+	t.departed, t.churn = c.s.sampler.pastCounts(), churnCounters(&c.s.cfg)
 	t.unroutable = c.s.cfg.VHosts.Unroutable()
 	c.round++
 	for _, name := range c.s.cfg.VHosts.Names() {
