@@ -14,6 +14,7 @@ import (
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/config"
 	"github.com/leveretmq/leveret/management"
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/queue"
 )
 
@@ -53,6 +54,19 @@ func (c connections) Consumers() []management.Consumer {
 func (c connections) CloseConnection(name, reason string) bool {
 	return c.server.CloseConnection(name, reason)
 }
+
+func (c connections) Unacked(vhost, queue string, offset, limit int) ([]management.Unacked, int) {
+	page, total := c.server.Unacked(vhost, queue, offset, limit)
+	out := make([]management.Unacked, len(page))
+	for i := range page {
+		out[i] = management.Unacked(page[i])
+	}
+	return out, total
+}
+
+func (c connections) Churn() management.Churn { return management.Churn(c.server.Churn()) }
+
+func (c connections) ConfirmLatency() message.Distribution { return c.server.ConfirmLatency() }
 
 // buildManagement opens the listeners of the HTTP API and of the metrics, and
 // the socket for administration, and makes what answers there. It imports definitions as well, so it may be there without a listener.
