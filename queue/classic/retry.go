@@ -29,7 +29,8 @@ type delayed struct {
 	// apart are the ids that were found waiting after a restart: their records
 	// are between those of their lanes, and not to be read with those. The map is
 	// not changed, so that a load may look at it without the lock.
-	apart map[queue.ID]persistence.Lane
+	apart   map[queue.ID]persistence.Lane
+	apartTo queue.ID // the highest of them
 }
 
 // noteLane is the lane of the log for notes, above those for messages. A queue
@@ -167,8 +168,8 @@ func (q *Queue) delayLocked(it item, due int64) {
 // what is due next. It stops at a message that has to be read first.
 func (q *Queue) dueLocked() {
 	d := &q.delayed
-	if q.paged == 0 {
-		d.apart = nil // their lanes have been read
+	if d.apart != nil {
+		q.forgetApartLocked()
 	}
 	for n := 0; d.order.Len() > 0; n++ {
 		at, id := d.order.First()

@@ -55,6 +55,7 @@ func (q *Queue) setApart(v retry.Note) {
 	}
 	d.items[v.ID] = item{id: v.ID, count: v.Count, redelivered: true, stored: true}
 	d.apart[v.ID] = v.Lane
+	d.apartTo = max(d.apartTo, v.ID)
 	d.n++
 	d.stored++
 	d.absent++
@@ -66,6 +67,17 @@ func (q *Queue) setApart(v retry.Note) {
 	q.readyStored--
 	q.readyBytes -= v.Size
 	q.paged--
+}
+
+// forgetApartLocked forgets which messages were set apart if all of their lanes
+// that were never handed out are younger.
+func (q *Queue) forgetApartLocked() {
+	for i := range q.lanes {
+		if first := q.lanes[i].first(); first != 0 && first <= q.delayed.apartTo {
+			return
+		}
+	}
+	q.delayed.apart, q.delayed.apartTo = nil, 0
 }
 
 // isApart says whether a record is not to be read with its lane. Nobody changes

@@ -13,9 +13,9 @@ import (
 
 func TestRetryContract(t *testing.T) { queuetest.RunRetry(t, New) }
 
-func TestRetryAgainstModel(t *testing.T) { queuetest.RunRetryRandom(t, New, 40, false) }
+func TestRetryAgainstModel(t *testing.T) { queuetest.RunRetryRandom(t, New, 20, false) }
 
-func TestRetryAgainstModelWhilePaging(t *testing.T) { queuetest.RunRetryRandom(t, New, 15, true) }
+func TestRetryAgainstModelWhilePaging(t *testing.T) { queuetest.RunRetryRandom(t, New, 6, true) }
 
 func TestMachineWakesInOrderOfTime(t *testing.T) {
 	d := driver{m: newMachine()}

@@ -91,7 +91,7 @@ func (q *Queue) purgeLogLocked(number int) {
 	if from == 0 {
 		return
 	}
-	if q.m.dead > 0 || q.apart != nil {
+	if q.m.dead+q.m.out > 0 {
 		for id, s := range q.m.table.all() {
 			if (s.fate == dead || s.fate == out) && id >= from {
 				q.log.SettleRange(persistence.Lane(number), uint64(from), uint64(id-1))
