@@ -39,6 +39,7 @@ type Disk struct {
 	records     atomic.Uint64
 	diskLow     atomic.Bool
 	diskFree    atomic.Int64
+	diskLimit   atomic.Int64 // see SetDiskLimit; 0 is Options.DiskLimit
 	touched     atomic.Int64 // see touchPages
 
 	// together is held, shared, by Together, and alone while a round takes what was
@@ -291,7 +292,7 @@ func (s *Disk) Health() Health {
 		Err:         s.failure(),
 		DiskLow:     s.diskLow.Load(),
 		DiskFree:    s.diskFree.Load(),
-		DiskLimit:   s.opts.DiskLimit,
+		DiskLimit:   s.limit(),
 		DiskUsed:    s.eng.used(),
 		Live:        s.live.Load(),
 		Uncommitted: max(0, s.uncommitted.Load()),

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -20,6 +21,17 @@ var ErrDiskFull = errors.New("the disk is full")
 // is what one commit, the flush of the memtables and a compaction may take.
 func (o *Options) floor() int64 { return min(o.Profile.sizes().floor, o.DiskLimit/2) }
 
+// SetDiskLimit changes Options.DiskLimit while the store runs, in bytes. The
+// floor stays.
+func (s *Disk) SetDiskLimit(bytes int64) {
+	s.diskLimit.Store(bytes)
+	s.keep.look()
+	s.keep.wake() // it looks each second while space is low
+}
+
+// limit is the free space below which the alarm is raised, in bytes.
+func (s *Disk) limit() int64 { return cmp.Or(s.diskLimit.Load(), s.opts.DiskLimit) }
+
 // roomy reports whether there is space for a commit. It raises the alarm if that is
 // due.
 func (s *Disk) roomy() bool {
@@ -27,7 +39,7 @@ func (s *Disk) roomy() bool {
 	if err != nil {
 		return true // the keeper tells of it
 	}
-	if free < s.opts.DiskLimit && !s.diskLow.Load() {
+	if free < s.limit() && !s.diskLow.Load() {
 		s.keep.measured(free)
 		s.keep.wake() // it looks each second from now on
 	}

@@ -153,7 +153,7 @@ func (k *keeper) look() {
 // not depend on a keeper that may be waiting for a commit.
 func (k *keeper) measured(free int64) {
 	k.s.diskFree.Store(free)
-	limit := k.s.opts.DiskLimit
+	limit := k.s.limit()
 	switch low := &k.s.diskLow; {
 	case free < limit && low.CompareAndSwap(false, true):
 		k.s.opts.Log.Warn("free disk space is low; publishers are stopped", zap.Int64("free", free), zap.Int64("limit", limit))
