@@ -85,7 +85,7 @@ func (e *emitter) nodeCoarse(s *Server) {
 func (e *emitter) nodeLimits(s *Server) {
 	p, h := readProcess(), s.cfg.Store.Health()
 	e.gauge("process_max_fds", "Limit of open file descriptors", float64(p.filesLimit))
-	e.gauge("resident_memory_limit_bytes", "Memory that the broker may take in bytes", float64(s.cfg.MemoryLimit))
+	e.gauge("resident_memory_limit_bytes", "Memory that the broker may take in bytes", float64(s.memoryLimit()))
 	e.gauge("disk_space_available_limit_bytes", "Free disk space in bytes below which publishers are stopped", float64(h.DiskLimit))
 	e.gauge("erlang_processes_limit", "Limit of goroutines that tools compare with; there is none", maxGoroutines)
 	e.gauge("erlang_net_ticktime_seconds", "Always 60: there is no Erlang distribution", 60)
@@ -168,7 +168,7 @@ func (e *emitter) store(s *Server) {
 	ours.counter("store_records_total", "Records that group commits have written", float64(h.Records))
 	ours.gauge("memory_in_use_bytes", "Memory that the last garbage collection found in use, which the memory alarm goes by",
 		float64(runtimeFigure("/gc/heap/live:bytes")))
-	ours.gauge("memory_limit_bytes", "Memory that the broker may take in bytes", float64(s.cfg.MemoryLimit))
+	ours.gauge("memory_limit_bytes", "Memory that the broker may take in bytes", float64(s.memoryLimit()))
 	if b := s.cfg.QueueMemory; b != nil {
 		ours.gauge("queue_memory_used_bytes", "Memory that waiting messages take in bytes", float64(b.Used()))
 		ours.gauge("queue_memory_limit_bytes", "Memory that waiting messages may take before they go to disk; 0 is no limit", float64(b.Limit()))

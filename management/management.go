@@ -40,6 +40,8 @@ type Config struct {
 	Alarms func() []string
 	// Maintenance puts the node into maintenance; nil is not at all.
 	Maintenance Maintainer
+	// Operator changes settings while the node runs; nil is nobody.
+	Operator Operator
 
 	// Node is the node's name; ClusterName is the cluster's until somebody
 	// renames it, "" is the node's.

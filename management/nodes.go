@@ -49,7 +49,7 @@ func (r *request) nodeObject() (object, error) {
 		{"name", cfg.Node}, {"type", "disc"}, {"running", true}, {"being_drained", r.s.inMaintenance()},
 		{"os_pid", strconv.Itoa(os.Getpid())}, {"uptime", time.Since(r.s.started).Milliseconds()},
 		{"run_queue", 0}, {"processors", runtime.GOMAXPROCS(0)}, {"rates_mode", "basic"}, {"net_ticktime", 60},
-		{"mem_limit", cfg.MemoryLimit}, {"mem_alarm", alarms.has("memory")}, {"mem_calculation_strategy", "rss"},
+		{"mem_limit", r.s.memoryLimit()}, {"mem_alarm", alarms.has("memory")}, {"mem_calculation_strategy", "rss"},
 		{"disk_free_limit", health.DiskLimit}, {"disk_free_alarm", alarms.has("disk")},
 		{"fd_total", p.filesLimit}, {"sockets_total", 0}, {"proc_total", maxGoroutines},
 		{"db_dir", cfg.DataDir}, {"config_files", []any{}}, {"log_files", []any{}}, {"enabled_plugins", []string{"rabbitmq_management", "rabbitmq_prometheus"}},

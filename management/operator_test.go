@@ -1,0 +1,64 @@
+package management
+
+import (
+	"errors"
+	"testing"
+)
+
+// fakeOperator notes what it is told.
+type fakeOperator struct {
+	level, category string
+	memory, disk    int64
+	suspended       bool
+	failure         error
+}
+
+func (o *fakeOperator) SetLogLevel(category, level string) error {
+	o.category, o.level = category, level
+	return o.failure
+}
+func (o *fakeOperator) MemoryLimit() int64             { return o.memory }
+func (o *fakeOperator) SetMemoryLimit(n int64)         { o.memory = n }
+func (o *fakeOperator) MemoryAvailable() int64         { return 1000 }
+func (o *fakeOperator) SetDiskFreeLimit(n int64) error { o.disk = n; return o.failure }
+func (o *fakeOperator) SuspendListeners()              { o.suspended = true }
+func (o *fakeOperator) ResumeListeners() error         { o.suspended = false; return o.failure }
+
+func TestSettingsOfARunningNode(t *testing.T) {
+	o := &fakeOperator{memory: 600}
+	a := newAPI(t, func(c *Config) { c.Operator = o })
+	node := "/nodes/" + a.s.cfg.Node
+	for _, tt := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/log-level", `{"level":"debug","category":"queue"}`, 204},
+		{"/memory-limit", `{"fraction":0.25}`, 204},
+		{"/memory-limit", `{"fraction":1.5}`, 400},
+		{"/memory-limit", `{"fraction":"x"}`, 400},
+		{"/memory-limit", `{}`, 400},
+		{"/disk-free-limit", `{"bytes":"123"}`, 204},
+		{"/disk-free-limit", `{"bytes":0}`, 400},
+		{"/listeners", `{"accept":false}`, 204},
+		{"/listeners", `{}`, 400},
+	} {
+		a.do("PUT", node+tt.path, tt.body, tt.status)
+	}
+	if want := (fakeOperator{level: "debug", category: "queue", memory: 250, disk: 123, suspended: true}); *o != want {
+		t.Errorf("the operator was told %+v, want %+v", *o, want)
+	}
+	a.do("PUT", node+"/disk-free-limit", `{"fraction":2.0}`, 204)
+	a.do("PUT", node+"/listeners", `{"accept":true}`, 204)
+	if o.disk != 2000 || o.suspended {
+		t.Errorf("the operator was told %+v, want a disk limit of twice the memory, and listeners", *o)
+	}
+	has(t, a.do("GET", node, "", 200), J{"mem_limit": 250.0})
+	o.failure = errors.New("there is no log level \"x\"")
+	has(t, a.do("PUT", node+"/log-level", `{"level":"x"}`, 400), J{"reason": `there is no log level "x"`})
+	a.do("PUT", "/nodes/other/log-level", `{"level":"debug"}`, 404)
+}
+
+func TestSettingsWithoutAnOperator(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/nodes/"+a.s.cfg.Node+"/memory-limit", `{"bytes":1}`, 400)
+}
