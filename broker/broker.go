@@ -35,22 +35,23 @@ type Broker struct {
 
 	// The parts below are set by Start and taken down by Stop, in this order
 	// and the reverse. What Start did not reach is nil.
-	store           persistence.Store
-	spill           *spill // nil without a disk
-	vhosts          *vhost.Set
-	listeners       []amqpListener // at least one
-	server          *amqp.Server
-	alarms          *alarms
-	apiListener     net.Listener       // nil if there is no HTTP API without TLS
-	apiTLSListener  net.Listener       // nil if there is none with TLS
-	metricsListener net.Listener       // nil if there are no metrics
-	adminListener   *adminListener     // nil in memory, or if the socket cannot be
-	pprofListener   net.Listener       // nil if there are no profiles
-	api             *management.Server // nil if there is none of these, and nothing to import
-	certificates    []*certificate     // of listeners with TLS
-	cancel          context.CancelFunc // ends the goroutines
-	running         sync.WaitGroup     // the acceptors, the alarms, the log exchange, the HTTP API
-	stopping        atomic.Bool
+	store              persistence.Store
+	spill              *spill // nil without a disk
+	vhosts             *vhost.Set
+	listeners          []amqpListener // at least one
+	server             *amqp.Server
+	alarms             *alarms
+	apiListener        net.Listener       // nil if there is no HTTP API without TLS
+	apiTLSListener     net.Listener       // nil if there is none with TLS
+	metricsListener    net.Listener       // nil if there are no metrics without TLS
+	metricsTLSListener net.Listener       // nil if there are none with TLS
+	adminListener      *adminListener     // nil in memory, or if the socket cannot be
+	pprofListener      net.Listener       // nil if there are no profiles
+	api                *management.Server // nil if there is none of these, and nothing to import
+	certificates       []*certificate     // of listeners with TLS
+	cancel             context.CancelFunc // ends the goroutines
+	running            sync.WaitGroup     // the acceptors, the alarms, the log exchange, the HTTP API
+	stopping           atomic.Bool
 }
 
 // New makes a broker that is not started yet. It logs nothing if log is nil.
@@ -59,7 +60,7 @@ func New(cfg config.Config, log *zap.Logger) *Broker {
 		log = zap.NewNop()
 	}
 	logs := newLogExchange()
-	return &Broker{cfg: cfg, log: log.WithOptions(zap.WrapCore(logs.tee)), logs: logs, failed: make(chan error, 1)}
+	return &Broker{cfg: cfg, log: log.WithOptions(zap.WrapCore(logs.tee(cfg))), logs: logs, failed: make(chan error, 1)}
 }
 
 // Start opens the data directory, recovers what is in it, and accepts clients
@@ -142,6 +143,9 @@ func (b *Broker) close() error {
 	return err
 }
 
+// fewFiles is a limit of open files that a broker soon meets.
+const fewFiles = 4096
+
 // logSettings says what an operator may want to know of a start.
 func (b *Broker) logSettings() {
 	data := b.cfg.DataDir
@@ -154,6 +158,12 @@ func (b *Broker) logSettings() {
 		zap.String("durability", string(b.cfg.Durability)),
 		zap.String("profile", string(b.cfg.Profile)),
 		zap.Int64("memory-limit", b.cfg.MemoryLimit))
+	if n, ok := openFilesLimit(); ok {
+		b.log.Info("open files and sockets are limited", zap.Uint64("limit", n))
+		if n < fewFiles {
+			b.log.Warn("few clients can connect: raise the limit of open files (ulimit -n, LimitNOFILE in systemd, --ulimit nofile in docker)", zap.Uint64("limit", n))
+		}
+	}
 	for _, note := range b.cfg.Notes {
 		b.log.Info(note)
 	}

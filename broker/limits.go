@@ -4,8 +4,10 @@ import (
 	"math"
 	"time"
 
+	"github.com/leveretmq/leveret/amqp"
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/config"
+	"github.com/leveretmq/leveret/management"
 )
 
 // forever is as long as no client waits.
@@ -39,17 +41,47 @@ func consumerTimeout(l config.Limits) time.Duration {
 	return l.ConsumerTimeout
 }
 
+// nodeLimits are the limits of all connections together.
+func nodeLimits(l config.Limits) amqp.NodeLimits {
+	return amqp.NodeLimits{Connections: l.MaxConnections, Channels: l.MaxNodeChannels}
+}
+
+// intercept is what is added to published messages.
+func intercept(i config.Intercept) amqp.Intercept {
+	return amqp.Intercept{Timestamp: addition(i.Timestamp), RoutingNode: addition(i.RoutingNode)}
+}
+
+func addition(a config.Addition) amqp.Addition {
+	switch a {
+	case config.Missing:
+		return amqp.Missing
+	case config.Overwrite:
+		return amqp.Overwrite
+	}
+	return amqp.NoAddition
+}
+
+// httpOptions are how the HTTP front door behaves.
+func httpOptions(c config.Config) management.Options {
+	return management.Options{
+		AccessLog: c.HTTP.AccessLog, Headers: c.HTTP.Headers, FixedOperatorPolicies: c.HTTP.FixedOperatorPolicies,
+		NodeTags: c.NodeTags, ClusterTags: c.ClusterTags,
+		MetricsPath: c.Metrics.Path, MetricsPerObject: c.Metrics.PerObject, MetricsLogin: c.Metrics.Login,
+	}
+}
+
 // authConfig is how users log in.
 func (b *Broker) authConfig() auth.Config {
 	a := b.cfg.Auth
 	c := auth.Config{
-		Log:         b.log,
+		Log:         b.log.Named("user"),
 		DefaultUser: b.cfg.DefaultUser, DefaultPass: b.cfg.DefaultPass, DefaultVHost: b.cfg.DefaultVHost,
 		DefaultTags: b.cfg.DefaultTags,
 		DefaultPermissions: auth.Permissions{
 			Configure: b.cfg.DefaultPermissions.Configure, Write: b.cfg.DefaultPermissions.Write, Read: b.cfg.DefaultPermissions.Read,
 		},
 		NoDefaultUser: b.cfg.LoadDefinitions != "",
+		AltKind:       auth.AltKind(a.AltName), AltIndex: a.AltIndex,
 		LoopbackUsers: a.LoopbackUsers, Mechanisms: a.Mechanisms, AnonymousUser: a.AnonymousUser,
 		Algorithm: auth.SHA256, MinPasswordLength: a.MinPasswordLength, PasswordPattern: a.PasswordPattern,
 	}

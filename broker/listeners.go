@@ -25,7 +25,7 @@ func (b *Broker) openListeners() error {
 		return errors.New("no address for clients: set --listen or --tls-listen (LEVERET_LISTEN, LEVERET_TLS_LISTEN)")
 	}
 	for _, address := range plain {
-		l, err := listen(address, plain, "listen", "LEVERET_LISTEN")
+		l, err := b.listen(address, plain, "listen", "LEVERET_LISTEN")
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (b *Broker) openListeners() error {
 		return fmt.Errorf("TLS for AMQP: %w", err)
 	}
 	for _, address := range secure {
-		l, err := listen(address, secure, "tls-listen", "LEVERET_TLS_LISTEN")
+		l, err := b.listen(address, secure, "tls-listen", "LEVERET_TLS_LISTEN")
 		if err != nil {
 			return err
 		}
@@ -62,6 +62,10 @@ func (b *Broker) closeListeners() {
 	if b.metricsListener != nil {
 		_ = b.metricsListener.Close()
 	}
+	if b.metricsTLSListener != nil {
+		_ = b.metricsTLSListener.Close()
+	}
+	b.metricsTLSListener = nil
 	if b.pprofListener != nil {
 		_ = b.pprofListener.Close()
 	}
@@ -121,10 +125,30 @@ func (b *Broker) serve(ctx context.Context, l net.Listener) {
 	}
 }
 
+// openMetricsTLS opens the metrics' listener with TLS.
+func (b *Broker) openMetricsTLS() error {
+	address := b.cfg.PrometheusTLSListen
+	if address == "" {
+		return nil
+	}
+	cert, err := b.loadCertificate(b.cfg.PrometheusTLS)
+	if err != nil {
+		return fmt.Errorf("TLS for the metrics: %w", err)
+	}
+	l, err := net.Listen(network(address, nil), address)
+	if err != nil {
+		return fmt.Errorf("cannot serve the metrics with TLS on %s: %w; choose another address with prometheus.ssl.port (LEVERET_PROMETHEUS_TLS_LISTEN)", address, err)
+	}
+	b.metricsTLSListener = tls.NewListener(l, cert.config())
+	return nil
+}
+
 // listen opens one of a list of listeners.
-func listen(address string, all []string, flag, variable string) (net.Listener, error) {
-	l, err := net.Listen(network(address, all), address)
+func (b *Broker) listen(address string, all []string, flag, variable string) (net.Listener, error) {
+	l, err := listenTCP(network(address, all), address, b.cfg.TCP)
 	switch {
+	case err == nil && b.cfg.TCP.Proxy: // its header comes before TLS
+		return newProxyListener(l, b.cfg.Limits.HandshakeTimeout, b.log), nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("port in use: %s is taken, perhaps by another broker; stop that one or choose another address with --%s (%s)", address, flag, variable)
 	case err != nil:

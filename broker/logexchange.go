@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap/buffer"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/leveretmq/leveret/config"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -51,15 +52,28 @@ type logCore struct {
 	enc zapcore.Encoder
 }
 
-// tee makes a core that feeds the exchange too.
-func (x *logExchange) tee(core zapcore.Core) zapcore.Core {
-	cfg := zapcore.EncoderConfig{TimeKey: "time", LevelKey: "level", MessageKey: "msg", LineEnding: "\n",
-		EncodeTime: zapcore.ISO8601TimeEncoder, EncodeLevel: zapcore.LowercaseLevelEncoder, EncodeDuration: zapcore.StringDurationEncoder}
-	level := zapcore.LevelEnabler(core)
-	if !core.Enabled(zapcore.FatalLevel) { // an embedded broker that logs nowhere else
-		level = zapcore.InfoLevel
+// tee makes a core that feeds the exchange too, as it is configured.
+func (x *logExchange) tee(broker config.Config) func(zapcore.Core) zapcore.Core {
+	return func(core zapcore.Core) zapcore.Core {
+		if !broker.LogExchange {
+			return core
+		}
+		level, err := zapcore.ParseLevel(string(broker.LogExchangeLevel))
+		if err != nil { // not from a file: config checks those
+			level = zapcore.InfoLevel
+		}
+		return zapcore.NewTee(core, &logCore{LevelEnabler: level, x: x, enc: logEncoder(broker.LogExchangeFormat)})
 	}
-	return zapcore.NewTee(core, &logCore{LevelEnabler: level, x: x, enc: zapcore.NewConsoleEncoder(cfg)})
+}
+
+// logEncoder makes the lines.
+func logEncoder(format config.LogFormat) zapcore.Encoder {
+	cfg := zapcore.EncoderConfig{TimeKey: "time", LevelKey: "level", MessageKey: "msg", NameKey: "category", LineEnding: "\n",
+		EncodeTime: zapcore.ISO8601TimeEncoder, EncodeLevel: zapcore.LowercaseLevelEncoder, EncodeDuration: zapcore.StringDurationEncoder}
+	if format == config.JSON {
+		return zapcore.NewJSONEncoder(cfg)
+	}
+	return zapcore.NewConsoleEncoder(cfg)
 }
 
 // With implements zapcore.Core.

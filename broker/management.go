@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -77,22 +78,23 @@ func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget
 	if err := b.openManagementTLS(); err != nil {
 		return err
 	}
-	if err := b.openMetrics(); err != nil {
+	if err := errors.Join(b.openMetrics(), b.openMetricsTLS()); err != nil {
 		return err
 	}
 	if err := b.openAdminSocket(); err != nil {
 		return err
 	}
-	if b.apiListener == nil && b.apiTLSListener == nil && b.metricsListener == nil && b.adminListener == nil && b.cfg.LoadDefinitions == "" {
+	if b.apiListener == nil && b.apiTLSListener == nil && b.metricsListener == nil && b.metricsTLSListener == nil && b.adminListener == nil && b.cfg.LoadDefinitions == "" {
 		return nil
 	}
 	b.api = management.New(management.Config{
 		Log: b.log, VHosts: b.vhosts, Auth: authority, Store: b.store, Connections: connections{b.server}, Alarms: b.server.Alarms, Maintenance: b.server,
-		Node: b.nodeName(), ClusterName: b.cfg.ClusterName, Product: "Leveret", ProductVersion: Version(), CompatibleVersion: compatibleVersion,
+		Node: b.nodeName(), ClusterName: b.cfg.ClusterName, Product: "Leveret", ProductVersion: cmp.Or(b.cfg.ProductVersion, Version()), CompatibleVersion: compatibleVersion,
 		DefaultQueueType: b.cfg.DefaultQueueType, ConsumerTimeout: consumerTimeout(b.cfg.Limits),
 		DataDir: b.cfg.DataDir, MemoryLimit: b.cfg.MemoryLimit, QueueMemory: memory,
 		PathPrefix: b.cfg.HTTP.PathPrefix, MaxBodySize: b.cfg.HTTP.MaxBodySize,
 		AllowOrigins: b.cfg.HTTP.AllowOrigins, CORSMaxAge: b.cfg.HTTP.CORSMaxAge,
+		Options:      httpOptions(b.cfg),
 		DisableStats: b.cfg.HTTP.DisableStats, EnableQueueTotals: b.cfg.HTTP.EnableQueueTotals,
 	})
 	for _, l := range b.listeners {
@@ -179,7 +181,11 @@ func (b *Broker) startManagement(ctx context.Context) {
 	b.serveAdmin(ctx)
 	if l := b.metricsListener; l != nil {
 		b.running.Go(func() { b.serveMetrics(ctx, api, l) })
-		b.log.Info("metrics on http://" + l.Addr().String() + "/metrics")
+		b.log.Info("metrics on http://" + l.Addr().String() + cmp.Or(b.cfg.Metrics.Path, "/metrics"))
+	}
+	if l := b.metricsTLSListener; l != nil {
+		b.running.Go(func() { b.serveMetrics(ctx, api, l) })
+		b.log.Info("metrics on https://" + l.Addr().String() + cmp.Or(b.cfg.Metrics.Path, "/metrics"))
 	}
 }
 

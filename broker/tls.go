@@ -121,6 +121,11 @@ func tlsConfig(cfg config.TLS) (*tls.Config, error) {
 		t.MinVersion = version(cfg.Versions[0])
 		t.MaxVersion = version(cfg.Versions[len(cfg.Versions)-1])
 	}
+	for _, name := range cfg.Ciphers {
+		if id, ok := config.CipherSuite(name); ok { // config has left out the others
+			t.CipherSuites = append(t.CipherSuites, id)
+		}
+	}
 	if !cfg.VerifyPeer {
 		return t, nil
 	}
@@ -202,19 +207,22 @@ func readable(what string, err error) error {
 	return fmt.Errorf("read the %s: %w", what, err)
 }
 
-// decrypt takes the password off a key, if it has one. The encryption of
-// PKCS #8 is not in Go's library.
+// decrypt takes the password off a key, if it has one.
 func decrypt(key []byte, password string) ([]byte, error) {
 	block, _ := pem.Decode(key)
 	switch {
 	case block == nil:
 		return nil, errors.New("no PEM in it: want BEGIN PRIVATE KEY")
-	case block.Type == "ENCRYPTED PRIVATE KEY":
-		return nil, errors.New("its kind of encryption is not understood: write it without a password (openssl pkey -in KEY -out NEW) and make the file readable for the broker alone")
-	case block.Headers["DEK-Info"] == "":
+	case block.Type != "ENCRYPTED PRIVATE KEY" && block.Headers["DEK-Info"] == "":
 		return key, nil
 	case password == "":
 		return nil, errors.New("it is encrypted: set ssl_options.password")
+	case block.Type == "ENCRYPTED PRIVATE KEY":
+		der, err := decryptPKCS8(block.Bytes, []byte(password))
+		if err != nil {
+			return nil, err
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 	}
 	der, err := x509.DecryptPEMBlock(block, []byte(password)) //nolint:staticcheck // weak, but what such files have
 	if err != nil {

@@ -332,7 +332,7 @@ func TestCertificateThatCannotBeUsed(t *testing.T) {
 		{func(c *config.TLS) { c.Key = write("no", "no key") }, "want BEGIN PRIVATE KEY"},
 		{func(c *config.TLS) {
 			c.Key = write("enc", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
-		}, "openssl pkey"},
+		}, "set ssl_options.password"},
 		{func(c *config.TLS) { c.CACert = write("ca", "no") }, "want PEM with BEGIN CERTIFICATE"},
 	} {
 		cfg := testConfig(t)

@@ -42,7 +42,7 @@ func (b *Broker) build() error {
 		return fmt.Errorf("read users: %w", err)
 	}
 	vhosts := vhost.Config{
-		Log:       b.log,
+		Log:       b.log.Named("queue"),
 		Store:     b.store,
 		Memory:    queue.NewBudget(b.cfg.QueueMemory),
 		Factories: factories(),
@@ -52,6 +52,10 @@ func (b *Broker) build() error {
 		DefaultQueueType: b.cfg.DefaultQueueType,
 		// Nobody deletes a vhost before there is a server.
 		OnVHostDeleted: func(name string) { b.server.CloseVHost(name) },
+		OnVHostCreated: seed{b.cfg, authority, b.log}.plant,
+		Limits:         vhost.NodeLimits{VHosts: b.cfg.Limits.MaxVHosts, Queues: b.cfg.Limits.MaxQueues, Exchanges: b.cfg.Limits.MaxExchanges},
+
+		RefuseTransientQueues: b.cfg.Deprecated.TransientQueues,
 	}
 	if b.spill != nil {
 		vhosts.Spill = b.spill.log
@@ -70,7 +74,7 @@ func (b *Broker) build() error {
 		return err
 	}
 	b.server = amqp.NewServer(amqp.Config{
-		Log:     b.log,
+		Log:     b.log.Named("connection"),
 		VHosts:  b.vhosts,
 		Auth:    authority,
 		Store:   spillingStore{Store: b.store, spill: b.spill},
@@ -80,6 +84,8 @@ func (b *Broker) build() error {
 		Heartbeat: heartbeat(b.cfg.Limits), FrameMax: frameMax(b.cfg.Limits), ChannelMax: channelMax(b.cfg.Limits),
 		HandshakeTimeout: b.cfg.Limits.HandshakeTimeout, ConsumerTimeout: consumerTimeout(b.cfg.Limits),
 		MaxMessageSize: int(b.cfg.Limits.MaxMessageSize), MaxConsumers: b.cfg.Limits.MaxConsumers,
+		InitialFrameMax: uint32(b.cfg.Limits.InitialFrameMax), TLSTimeout: b.cfg.Limits.TLSTimeout, NodeLimits: nodeLimits(b.cfg.Limits),
+		Intercept: intercept(b.cfg.Intercept), IgnoreGlobalQoS: b.cfg.Deprecated.GlobalQoS,
 	})
 	authority.OnUserDeleted = b.server.CloseUser
 	authority.OnEvent = b.vhosts.Event

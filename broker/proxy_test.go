@@ -1,0 +1,155 @@
+package broker
+
+import (
+	"crypto/tls"
+	"encoding/hex"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/leveretmq/leveret/config"
+)
+
+// startProxied starts a broker behind a proxy, and tells what it logs.
+func startProxied(t *testing.T, change func(*config.Config)) (*Broker, *observer.ObservedLogs) {
+	t.Helper()
+	core, logged := observer.New(zapcore.InfoLevel)
+	cfg := testConfig(t)
+	cfg.InMemory, cfg.TCP.Proxy = true, true
+	change(&cfg)
+	b := New(cfg, zap.New(core))
+	if _, err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, b) })
+	return b, logged
+}
+
+// v2 is a header of version 2: from 192.0.2.7:1000 to 192.0.2.8:5672, with one
+// more field that says nothing.
+func v2(t *testing.T, command byte) string {
+	t.Helper()
+	b, err := hex.DecodeString("0d0a0d0a000d0a515549540a" + hex.EncodeToString([]byte{0x20 | command}) + "110010" + "c0000207c000020803e81628" + "04000100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// dialThrough connects as a proxy does: with a header, and then TLS if there is
+// any.
+func dialThrough(b *Broker, header string, secure *tls.Config) (*amqp091.Connection, error) {
+	return amqp091.DialConfig("amqp://guest:guest@"+b.listeners[0].Addr().String(), amqp091.Config{
+		Dial: func(network, addr string) (net.Conn, error) {
+			c, err := net.DialTimeout(network, addr, 10*time.Second)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := io.WriteString(c, header); err != nil {
+				return nil, err
+			}
+			if secure != nil {
+				return tls.Client(c, secure), nil
+			}
+			return c, nil
+		}})
+}
+
+func TestProxyHeaders(t *testing.T) {
+	ca := newAuthority(t, "root", nil)
+	for _, secure := range []bool{false, true} {
+		b, _ := startProxied(t, func(c *config.Config) {
+			c.Auth.LoopbackUsers = []string{}
+			if secure {
+				c.Listen, c.TLSListen, c.TLS = "", "127.0.0.1:0", ca.files(t.TempDir())
+			}
+		})
+		var client *tls.Config
+		if secure {
+			client = ca.client("", nil)
+		}
+		for _, tt := range []struct{ header, want string }{
+			{"PROXY TCP4 192.0.2.1 192.0.2.2 56324 5672\r\n", "192.0.2.1:56324 -> 192.0.2.2:5672"},
+			{"PROXY TCP6 2001:db8::1 2001:db8::2 56324 5672\r\n", "[2001:db8::1]:56324 -> [2001:db8::2]:5672"},
+			{v2(t, 1), "192.0.2.7:1000 -> 192.0.2.8:5672"},
+			{v2(t, 0), "127.0.0.1:"}, // of the proxy's own
+			{"PROXY UNKNOWN\r\n", "127.0.0.1:"},
+		} {
+			conn, err := dialThrough(b, tt.header, client)
+			if err != nil {
+				t.Errorf("TLS %v, %q: %v", secure, tt.header, err)
+				continue
+			}
+			list := b.server.Connections() // those before may still be closing
+			if n := len(list); n == 0 || !strings.HasPrefix(list[n-1].Name, tt.want) || list[n-1].TLS != secure {
+				t.Errorf("TLS %v, %q: connections %+v, want %s", secure, tt.header, list, tt.want)
+			}
+			conn.Close()
+		}
+	}
+}
+
+// The address in the header counts for who may come from this machine only.
+func TestProxiedClientsAreNotLocal(t *testing.T) {
+	b, _ := startProxied(t, func(*config.Config) {})
+	if conn, err := dialThrough(b, "PROXY TCP4 192.0.2.1 127.0.0.1 56324 5672\r\n", nil); err == nil {
+		conn.Close()
+		t.Error("guest could log in from another machine through a proxy on this one")
+	}
+}
+
+func TestConnectionsWithoutAProxyHeaderAreClosed(t *testing.T) {
+	b, logged := startProxied(t, func(*config.Config) {})
+	for _, header := range []string{
+		"AMQP\x00\x00\x09\x01", "PROXY TCP4 nonsense\r\n", "PROXY TCP4 1.2.3.4 5.6.7.8 1 2 " + strings.Repeat("x", 200), "\x16\x03\x01\x02\x00\x01\x00\x01",
+		"\r\n\r\n\x00\r\nQUIT\n\x21\x11\xff\xff" + strings.Repeat("x", 100_000),
+	} {
+		c, err := net.Dial("tcp", b.listeners[0].Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_, _ = io.WriteString(c, header) // may be closed in between
+		if got, _ := io.ReadAll(c); len(got) > 0 {
+			t.Errorf("after %.20q: got %q, want nothing", header, got)
+		}
+		c.Close()
+	}
+	if n := logged.FilterMessageSnippet("PROXY protocol").Len(); n != 5 {
+		t.Errorf("%d lines in the log, want 5", n)
+	}
+	conn, err := dialThrough(b, "PROXY UNKNOWN\r\n", nil)
+	if err != nil {
+		t.Fatalf("afterwards: %v", err)
+	}
+	conn.Close()
+}
+
+// Who says nothing costs its own time only, and is let go by a stop.
+func TestSlowProxyHeader(t *testing.T) {
+	b, _ := startProxied(t, func(c *config.Config) { c.Limits.HandshakeTimeout = 300 * time.Millisecond })
+	slow, err := net.Dial("tcp", b.listeners[0].Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	if _, err := io.WriteString(slow, "PROXY TCP4"); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := dialThrough(b, "PROXY UNKNOWN\r\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	_ = slow.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := slow.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {
+		t.Errorf("a header that does not end: %v, want a closed connection", err)
+	}
+}
