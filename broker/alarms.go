@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"runtime/metrics"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -28,17 +30,19 @@ const (
 )
 
 // alarms raises and clears the alarms that stop publishers. One goroutine runs
-// it; it alone touches the fields.
+// it; it alone touches the fields, but for changed.
 type alarms struct {
 	server *amqp.Server
 	store  persistence.Store
 	vhosts *vhost.Set
 	budget *queue.Budget
-	limit  int64 // of memory, in bytes
+	limit  int64 // of memory, in bytes, until it is changed
 	inUse  func() int64
 	log    *zap.Logger
 
 	memory, disk, failed bool // what was said last
+
+	changed atomic.Int64 // the limit that an operator has set; 0 is none
 }
 
 // run watches the store and the memory until ctx ends.
@@ -84,6 +88,9 @@ func (a *alarms) checkStore() {
 	}
 }
 
+// memoryLimit is the limit in force, in bytes. Any goroutine may ask.
+func (a *alarms) memoryLimit() int64 { return cmp.Or(a.changed.Load(), a.limit) }
+
 // checkMemory blocks publishers while the process takes more memory than it
 // may, and says when to look again.
 func (a *alarms) checkMemory() time.Duration {
@@ -91,9 +98,10 @@ func (a *alarms) checkMemory() time.Duration {
 		a.pageOut()
 	}
 	used := a.inUse()
-	threshold := a.limit / 100 * memoryHigh
+	limit := a.memoryLimit()
+	threshold := limit / 100 * memoryHigh
 	if a.memory {
-		threshold = a.limit / 100 * memoryClear
+		threshold = limit / 100 * memoryClear
 	}
 	if high := used > threshold; high != a.memory {
 		a.setMemory(high, used)
@@ -109,10 +117,10 @@ func (a *alarms) setMemory(high bool, used int64) {
 	a.memory = high
 	a.server.SetAlarm("memory", high)
 	if high {
-		a.log.Warn("memory alarm set: publishers are blocked until memory is free again", zap.Int64("used", used), zap.Int64("limit", a.limit))
+		a.log.Warn("memory alarm set: publishers are blocked until memory is free again", zap.Int64("used", used), zap.Int64("limit", a.memoryLimit()))
 		return
 	}
-	a.log.Info("memory alarm cleared", zap.Int64("used", used), zap.Int64("limit", a.limit))
+	a.log.Info("memory alarm cleared", zap.Int64("used", used), zap.Int64("limit", a.memoryLimit()))
 }
 
 // pageOut makes idle queues give up what they keep in memory. Queues in use do
