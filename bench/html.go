@@ -18,7 +18,7 @@ var reportStyle string
 // SVG. It has no script and loads nothing.
 func WriteHTML(w io.Writer, results []*Result) error {
 	var b strings.Builder
-	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n")
+	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width\"/>\n")
 	fmt.Fprintf(&b, "<title>leveret bench</title><style>\n%s</style></head><body>\n<h1>leveret bench</h1>\n", reportStyle)
 	if len(results) > 1 {
 		writeOverview(&b, results)
@@ -76,16 +76,23 @@ func (r *Result) section(b *strings.Builder, i int) {
 	if r.Round > 0 {
 		title += fmt.Sprintf(", round %d", r.Round)
 	}
-	fmt.Fprintf(b, "<h2 id=\"r%d\">%s</h2>\n<p>%s, begun %s, %.1f s measured</p>\n", i, html.EscapeString(title),
-		html.EscapeString(r.Product), r.Started.Format("2006-01-02 15:04:05 MST"), r.Seconds)
+	fmt.Fprintf(b, "<h2 id=\"r%d\">%s</h2>\n", i, html.EscapeString(title))
+	if r.Seconds > 0 {
+		fmt.Fprintf(b, "<p>%s, begun %s, %.1f s measured</p>\n", html.EscapeString(r.Product), r.Started.Format("2006-01-02 15:04:05 MST"), r.Seconds)
+	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(b, "<p class=\"failed\">%s</p>\n", html.EscapeString(f))
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(b, "<p>%s</p>\n", html.EscapeString(n))
 	}
 	var figures [][]string
 	for _, row := range r.rows() {
 		figures = append(figures, []string{row.name, row.value})
 	}
-	writeTable(b, []string{"what", "figure"}, figures)
+	if r.Seconds > 0 {
+		writeTable(b, []string{"what", "figure"}, figures)
+	}
 	var latencies [][]string
 	for _, l := range r.latencies() {
 		line := []string{l.name}

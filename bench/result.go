@@ -20,6 +20,7 @@ type Result struct {
 	Interrupted bool              `json:"interrupted,omitempty"`
 	Failures    []string          `json:"failures,omitempty"` // why the run is not a success
 	Errors      []string          `json:"errors,omitempty"`   // what connections ended with
+	Notes       []string          `json:"notes,omitempty"`    // what to know when reading the figures
 
 	Seconds     float64 `json:"seconds"`      // measured
 	PublishRate float64 `json:"publish_rate"` // messages a second
@@ -111,7 +112,8 @@ func (r *Result) Rate() float64 {
 	return r.PublishRate
 }
 
-// judge says in Failures why the run is not a success.
+// judge says in Failures why the run is not a success, and in Notes what else
+// is worth knowing.
 func (r *Result) judge(sc *Scenario) {
 	fail := func(format string, args ...any) { r.Failures = append(r.Failures, fmt.Sprintf(format, args...)) }
 	if r.Unconfirmed > 0 && !r.Interrupted {
@@ -125,6 +127,9 @@ func (r *Result) judge(sc *Scenario) {
 	}
 	for _, e := range r.Errors {
 		fail("%s", e)
+	}
+	if done := max(r.Published, r.Ops); sc.Messages > done && sc.Publishers > 0 && !r.Interrupted {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s of %s were done within the timeout of %v", formatCount(float64(done)), formatCount(float64(sc.Messages)), sc.Timeout))
 	}
 	if rate := r.Rate(); sc.MinRate > 0 && rate < sc.MinRate {
 		fail("%.0f a second are less than the %.0f expected by min-rate", rate, sc.MinRate)

@@ -71,13 +71,22 @@ func (s Sample) Line() string {
 // WriteSummary writes a result as tables for people.
 func (r *Result) WriteSummary(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s (%s), %.1f s measured\n", r.Scenario, r.Broker, r.Product, r.Seconds)
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, row := range r.rows() {
-		fmt.Fprintf(t, "  %s\t%s\n", row.name, row.value)
+	fmt.Fprintf(&b, "%s on %s", r.Scenario, r.Broker)
+	if r.Seconds > 0 {
+		fmt.Fprintf(&b, " (%s), %.1f s measured", r.Product, r.Seconds)
 	}
-	_ = t.Flush() // a strings.Builder does not fail
+	b.WriteByte('\n')
+	if r.Seconds > 0 {
+		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		for _, row := range r.rows() {
+			fmt.Fprintf(t, "  %s\t%s\n", row.name, row.value)
+		}
+		_ = t.Flush() // a strings.Builder does not fail
+	}
 	r.writeLatencies(&b)
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "  %s\n", n)
+	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(&b, "  FAILED: %s\n", f)
 	}
@@ -206,6 +215,9 @@ func (r *Result) Short() string {
 	}
 	if r.BrokerCPU != nil {
 		fmt.Fprintf(&b, ", broker %.2f µs each", *r.BrokerCPU)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "; %s", n)
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(&b, "; FAILED: %s", f)
