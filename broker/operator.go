@@ -1,0 +1,67 @@
+package broker
+
+import (
+	"errors"
+	"runtime/debug"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/management"
+)
+
+// An operator changes settings of a broker that runs. Its methods are safe for
+// concurrent use, until Stop.
+type operator struct{ b *Broker }
+
+var _ management.Operator = operator{}
+
+// SetLogLevel implements management.Operator.
+func (o operator) SetLogLevel(category, level string) error { return o.b.SetLogLevel(category, level) }
+
+// MemoryLimit implements management.Operator.
+func (o operator) MemoryLimit() int64 { return o.b.alarms.memoryLimit() }
+
+// MemoryAvailable implements management.Operator.
+func (o operator) MemoryAvailable() int64 { return o.b.cfg.MemoryAvailable }
+
+// SetMemoryLimit implements management.Operator. The collector's limit follows
+// if it was the broker's before.
+func (o operator) SetMemoryLimit(bytes int64) {
+	before := o.b.alarms.memoryLimit()
+	o.b.alarms.changed.Store(bytes)
+	if debug.SetMemoryLimit(-1) == before {
+		debug.SetMemoryLimit(bytes)
+	}
+	o.b.log.Info("memory limit changed", zap.Int64("limit", bytes), zap.Int64("before", before))
+}
+
+// SetDiskFreeLimit implements management.Operator.
+func (o operator) SetDiskFreeLimit(bytes int64) error {
+	disk, uses := o.b.store.(interface{ SetDiskLimit(bytes int64) })
+	if !uses {
+		return errors.New("the broker keeps everything in memory: it stops for no disk")
+	}
+	disk.SetDiskLimit(bytes)
+	o.b.log.Info("limit of free disk space changed", zap.Int64("limit", bytes))
+	return nil
+}
+
+// SuspendListeners implements management.Operator.
+func (o operator) SuspendListeners() {
+	for _, l := range o.b.suspendable {
+		l.suspend()
+	}
+	o.b.log.Warn("listeners suspended: no more clients can connect until they are resumed")
+}
+
+// ResumeListeners implements management.Operator.
+func (o operator) ResumeListeners() error {
+	var err error
+	for _, l := range o.b.suspendable {
+		err = errors.Join(err, l.resume())
+	}
+	if err == nil {
+		o.b.log.Info("listeners resumed: clients can connect")
+	}
+	return err
+}
