@@ -3,7 +3,6 @@ package amqp
 import (
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -46,8 +45,7 @@ type channel struct {
 	window    queue.Window         // the channel-wide prefetch limit
 	prefetch  atomic.Int32         // for consumers started from now on
 	lastQueue string               // last declared: what "" means
-	ackTimer  *time.Timer          // looks for deliveries that are not acknowledged in time
-	ackEvery  time.Duration        // its period
+	timeouts  ackWatch             // looks for deliveries that are not acknowledged in time
 
 	confirming, transactional atomic.Bool // acks, tx are set: for snapshots
 	counts                    channelCounts

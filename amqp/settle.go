@@ -36,6 +36,9 @@ func rejection(requeue bool) queue.Outcome {
 func (ch *channel) settleTags(tag uint64, multiple bool, how queue.Outcome) error {
 	list, ok := ch.takeTags(tag, multiple)
 	if !ok {
+		list, ok = ch.takeLate(tag, multiple)
+	}
+	if !ok {
 		return frames.Errorf(frames.PreconditionFailed, "unknown delivery tag %d", tag)
 	}
 	if ch.tx != nil {

@@ -154,9 +154,14 @@ func (u *unacked) takeUpTo(tag uint64, dst []outstanding) (_ []outstanding, ok b
 	if !u.has(tag) {
 		return dst, false
 	}
+	return u.takeThrough(tag, dst), true
+}
+
+// takeThrough is takeUpTo of a tag that was given, outstanding or not.
+func (u *unacked) takeThrough(tag uint64, dst []outstanding) []outstanding {
 	dst = u.takeOld(tag, dst)
 	if u.live == 0 || tag < u.low {
-		return dst, true
+		return dst
 	}
 	mask := uint64(len(u.ring) - 1)
 	for t := u.low; t <= tag; t++ {
@@ -167,7 +172,7 @@ func (u *unacked) takeUpTo(tag uint64, dst []outstanding) (_ []outstanding, ok b
 		}
 	}
 	u.trim()
-	return dst, true
+	return dst
 }
 
 func (u *unacked) has(tag uint64) bool {
@@ -215,17 +220,4 @@ func (u *unacked) restore(o outstanding) {
 		u.old = make(map[uint64]outstanding)
 	}
 	u.old[o.tag] = o
-}
-
-// oldest returns the outstanding delivery that has waited longest.
-func (u *unacked) oldest() (o outstanding, ok bool) {
-	if u.live > 0 {
-		o, ok = u.ring[u.low&uint64(len(u.ring)-1)], true
-	}
-	for _, other := range u.old {
-		if !ok || other.at < o.at {
-			o, ok = other, true
-		}
-	}
-	return o, ok
 }

@@ -85,6 +85,16 @@ func (cs *Consumers) All() iter.Seq[*queue.Subscription] {
 	}
 }
 
+// TellTimeout tells the consumers that want to know that the time in which they
+// have to acknowledge has changed.
+func (cs *Consumers) TellTimeout() {
+	for s := range cs.All() {
+		if w, ok := s.Consumer.(queue.Watcher); ok {
+			w.TimeoutChanged(s)
+		}
+	}
+}
+
 // Add adds a consumer, which may be dealt to from now on.
 func (cs *Consumers) Add(s *queue.Subscription) {
 	c := &Consumer{sub: s, level: cs.levelOf(s.Priority), waiting: waitActive}

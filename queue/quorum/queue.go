@@ -184,10 +184,13 @@ func (q *Queue) startLocked() {
 func (q *Queue) SetPolicy(p queue.Policy) {
 	q.mu.Lock()
 	if q.state == running {
-		before := q.settings.Expires
+		before := q.settings
 		q.applyLocked(p)
-		if q.settings.Expires != before {
+		if q.settings.Expires != before.Expires {
 			q.usedAt = q.nowLocked()
+		}
+		if q.settings.ConsumerTimeout != before.ConsumerTimeout || q.settings.TimeoutAction != before.TimeoutAction {
+			q.consumers.TellTimeout()
 		}
 		q.startLocked()
 		q.leaseLocked()
