@@ -128,8 +128,11 @@ func (m *meter) sample(phase string) {
 		s.RSSMiB = ptr(mib(now.broker.rss))
 		m.peak = max(m.peak, *s.RSSMiB)
 	}
-	m.samples = append(m.samples, s)
 	m.last = now
+	if len(m.samples) > 0 && span < m.o.Interval.Seconds()/10 {
+		return // the rest of a phase, too short for a rate that means anything
+	}
+	m.samples = append(m.samples, s)
 	if m.o.Progress != nil {
 		m.o.Progress(s)
 	}
