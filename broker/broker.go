@@ -48,6 +48,7 @@ type Broker struct {
 	adminListener      *adminListener     // nil in memory, or if the socket cannot be
 	pprofListener      net.Listener       // nil if there are no profiles
 	api                *management.Server // nil if there is none of these, and nothing to import
+	suspendable        []*suspendable     // what is below the listeners
 	certificates       []*certificate     // of listeners with TLS
 	cancel             context.CancelFunc // ends the goroutines
 	running            sync.WaitGroup     // the acceptors, the alarms, the log exchange, the HTTP API

@@ -145,7 +145,15 @@ func (b *Broker) openMetricsTLS() error {
 
 // listen opens one of a list of listeners.
 func (b *Broker) listen(address string, all []string, flag, variable string) (net.Listener, error) {
-	l, err := listenTCP(network(address, all), address, b.cfg.TCP)
+	open := func(address string) (net.Listener, error) {
+		return listenTCP(network(address, all), address, b.cfg.TCP)
+	}
+	l, err := open(address)
+	if err == nil {
+		s := newSuspendable(l, func(a net.Addr) (net.Listener, error) { return open(a.String()) })
+		b.suspendable = append(b.suspendable, s)
+		l = s
+	}
 	switch {
 	case err == nil && b.cfg.TCP.Proxy: // its header comes before TLS
 		return newProxyListener(l, b.cfg.Limits.HandshakeTimeout, b.log), nil
