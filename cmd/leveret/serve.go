@@ -55,7 +55,9 @@ func runBroker(cfg config.Config, log *programLog) error {
 	if _, err := b.Start(); err != nil {
 		return err
 	}
+	stopping := notifyStarted(log.Logger)
 	failure := waitForEnd(b, signals, log)
+	stopping()
 	go exitOnSecond(signals)
 	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
 	defer cancel()
@@ -87,6 +89,7 @@ func waitForEnd(b *broker.Broker, signals <-chan os.Signal, log *programLog) err
 }
 
 func reloadAll(b *broker.Broker, log *programLog) {
+	defer notifyReloading(log.Logger)()
 	if err := log.reopen(); err != nil {
 		log.Error("SIGHUP received: the log goes on in the old file", zap.Error(err))
 	}
