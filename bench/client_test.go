@@ -1,0 +1,177 @@
+package bench
+
+import (
+	"context"
+	"encoding/pem"
+	"io"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"crypto/tls"
+
+	"github.com/leveretmq/leveret/frames"
+)
+
+// TestWhatTheBrokerSaysIsCounted feeds a publishing connection what a broker
+// says when things go wrong.
+func TestWhatTheBrokerSaysIsCounted(t *testing.T) {
+	sc := scenario(t, "confirm: 10", "channels: 2", "publishers: 2")
+	r := newRun(&Broker{}, sc, Options{})
+	client, server := net.Pipe()
+	pc := &pubConn{r: r, c: &conn{sock: client, in: make([]byte, 64), stopBeats: func() {}}, wake: make(chan struct{}, 1), read: make(chan struct{})}
+	for range 2 {
+		p := &publisher{r: r, channel: uint16(len(pc.publishers) + 1), confirms: newConfirms(10)}
+		p.confirms.add(6, r.m.clock.now())
+		pc.publishers = append(pc.publishers, p)
+	}
+	go pc.readLoop()
+	go func() { _, _ = io.Copy(io.Discard, server) }() // ends with the pipe
+	var out []byte
+	for _, m := range []struct {
+		channel uint16
+		method  frames.Method
+	}{
+		{0, &frames.ConnectionBlocked{Reason: "low on memory"}},
+		{0, &frames.ConnectionBlocked{Reason: "low on disk"}}, // still once
+		{1, &frames.BasicAck{DeliveryTag: 2, Multiple: true}},
+		{1, &frames.BasicNack{DeliveryTag: 5, Multiple: true}},
+		{2, &frames.BasicReturn{ReplyCode: 312, ReplyText: "NO_ROUTE"}},
+		{2, &frames.BasicAck{DeliveryTag: 3}},
+		{0, &frames.ConnectionUnblocked{}},
+		{0, &frames.ConnectionBlocked{Reason: "again"}},
+		{2, &frames.ChannelClose{ReplyCode: 404, ReplyText: "NOT_FOUND"}},
+		{0, &frames.ConnectionClose{ReplyCode: 320, ReplyText: "CONNECTION_FORCED"}},
+	} {
+		out = frames.AppendMethod(out, m.channel, m.method)
+	}
+	if _, err := server.Write(out); err != nil {
+		t.Fatal(err)
+	}
+	<-pc.read
+	m := r.m
+	got := []int64{m.confirmed.Load(), m.nacked.Load(), m.returned.Load(), m.blocked.Load(), m.blockedNow.Load(), m.channelCloses.Load(), m.connCloses.Load(), pc.unconfirmed()}
+	if want := []int64{3, 3, 1, 2, 0, 1, 1, 1 + 6}; !slices.Equal(got, want) {
+		t.Errorf("confirmed, nacked, returned, blocked, blocked now, channel closes, connection closes, unconfirmed: %v, want %v", got, want)
+	}
+	if want := []string{"the broker closed the channel: 404 NOT_FOUND", "the broker closed the connection: 320 CONNECTION_FORCED"}; !slices.Equal(r.errs, want) {
+		t.Errorf("errors %q, want %q", r.errs, want)
+	}
+	if !pc.publishers[0].ended.Load() || !pc.publishers[1].ended.Load() {
+		t.Error("publishers go on without a connection")
+	}
+	server.Close()
+}
+
+// TestTLS runs over TLS, with a certificate that is trusted, and one that is not.
+func TestTLS(t *testing.T) {
+	plain := startBroker(t)
+	certificate := httptest.NewUnstartedServer(nil)
+	certificate.StartTLS()
+	t.Cleanup(certificate.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate().Raw}), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	front := tlsFront(t, certificate.TLS.Certificates[0], plain.Address)
+	for _, query := range []string{"cacertfile=" + ca, "verify=verify_none", "cacertfile=" + ca + "&server_name_indication=example.com"} {
+		r := mustRun(t, target(t, "amqps://"+front+"?"+query), scenario(t, "messages: 500", "confirm: 50"))
+		if got, want := countsOf(r), (counts{published: 500, confirmed: 500, consumed: 500}); got != want {
+			t.Errorf("%s: got %+v, want %+v", query, got, want)
+		}
+	}
+	_, err := Run(t.Context(), target(t, "amqps://"+front), NewScenario(), Options{})
+	if err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("an unknown certificate: %v", err)
+	}
+}
+
+// tlsFront takes TLS connections and hands them on to a plain address.
+func tlsFront(t *testing.T, certificate tls.Certificate, to string) string {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() { // ends with the listener
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				in.Close()
+				return
+			}
+			go forward(in, out)
+			go forward(out, in)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func forward(from, to net.Conn) {
+	_, _ = io.Copy(to, from) // either side may end
+	to.Close()
+	from.Close()
+}
+
+func TestInterruptedRunSaysWhatItMeasured(t *testing.T) {
+	b := startBroker(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	samples := 0
+	r, err := Run(ctx, b, scenario(t, "duration: 1h", "warmup: 0s", "confirm: 100"), Options{Interval: 20 * time.Millisecond, Progress: func(Sample) {
+		if samples++; samples == 3 {
+			cancel()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Interrupted || r.Published == 0 || r.PublishRate == 0 || len(r.Failures) > 0 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestHeartbeats(t *testing.T) {
+	b := startBroker(t)
+	mustRun(t, b, scenario(t, "messages: 10", "heartbeat: 1s"))
+	c, err := dial(t.Context(), b, time.Second, churnBuffer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.stopBeats()
+	beating := false
+	client, server := net.Pipe()
+	beats := &conn{sock: client}
+	beats.startBeats(time.Millisecond)
+	var one [8]byte
+	if _, err := io.ReadFull(server, one[:]); err == nil {
+		beating = string(one[:]) == string(frames.AppendHeartbeat(nil))
+	}
+	server.Close()
+	beats.stopBeats()
+	if !beating {
+		t.Errorf("got % x instead of a heartbeat", one)
+	}
+	if err := c.goodbye(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAddressOfAClosedConnectionError(t *testing.T) {
+	b := startBroker(t)
+	wrong := *b
+	wrong.VHost = "nowhere"
+	_, err := Run(t.Context(), &wrong, NewScenario(), Options{})
+	if err == nil || !strings.Contains(err.Error(), "virtual host nowhere: the broker closed the connection: 530 NOT_ALLOWED - vhost nowhere not found") {
+		t.Errorf("got %v", err)
+	}
+}
