@@ -158,7 +158,13 @@ func (s *session) heading(text string) {
 
 func orNone(list string) string { return or(list == "[]" || list == "", "(none)", list) }
 
-func megabytes(n int64) string { return fmt.Sprintf("%.4g MB", float64(n)/1e6) }
+// megabytes is a size as people read it; the larger ones are gigabytes.
+func megabytes(n int64) string {
+	if n >= 10e9 {
+		return fmt.Sprintf("%.2f GB", float64(n)/1e9)
+	}
+	return fmt.Sprintf("%.4g MB", float64(n)/1e6)
+}
 
 func (s *session) alarmLines(alarms []string) {
 	if len(alarms) == 0 {
