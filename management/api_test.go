@@ -19,6 +19,8 @@ import (
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/classic"
+	"github.com/leveretmq/leveret/queue/quorum"
+	"github.com/leveretmq/leveret/queue/stream"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -112,7 +114,7 @@ func newAPI(t *testing.T, change func(*Config)) *api {
 		t.Fatal(err)
 	}
 	vhosts, err := vhost.Open(vhost.Config{Store: store, Node: "rabbit@test", Memory: queue.NewBudget(1 << 20),
-		Factories: map[string]queue.Factory{"classic": classic.New}})
+		Factories: map[string]queue.Factory{"classic": classic.New, "quorum": quorum.New, "stream": stream.New}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,10 @@
 package management
 
+import (
+	"strings"
+	"time"
+)
+
 // visibleConnections are all, or those of the user; of the path's vhost if it
 // names one.
 func (r *request) visibleConnections() []Connection {
@@ -54,9 +59,8 @@ func (r *request) connectionObject(c *Connection, d details) object {
 		{"connected_at", c.ConnectedAt.UnixMilli()}, {"auth_mechanism", c.Mechanism}, {"client_properties", c.ClientProperties},
 		{"host", c.Host.Addr().Unmap().String()}, {"port", int(c.Host.Port())},
 		{"peer_host", c.Peer.Addr().Unmap().String()}, {"peer_port", int(c.Peer.Port())},
-		{"ssl", c.TLS}, {"ssl_protocol", nil}, {"ssl_cipher", nil}, {"ssl_hash", nil}, {"ssl_key_exchange", nil},
-		{"peer_cert_subject", nil}, {"peer_cert_issuer", nil}, {"peer_cert_validity", nil},
 	}
+	o = append(o, securityMembers(c)...)
 	if c.UserProvidedName != "" {
 		o.add("user_provided_name", c.UserProvidedName)
 	}
@@ -68,6 +72,26 @@ func (r *request) connectionObject(c *Connection, d details) object {
 	o = append(o, member{"recv_cnt", 0}, member{"send_cnt", 0}, member{"send_pend", 0})
 	addRuntime(&o)
 	return o
+}
+
+// securityMembers describe the TLS of a connection; all but the first are null
+// without. The hash and the key exchange are part of the cipher's name.
+func securityMembers(c *Connection) object {
+	o := object{{"ssl", c.TLS}, {"ssl_protocol", nil}, {"ssl_cipher", nil}, {"ssl_hash", nil}, {"ssl_key_exchange", nil},
+		{"peer_cert_subject", nil}, {"peer_cert_issuer", nil}, {"peer_cert_validity", nil}}
+	if c.TLS {
+		o[1].value, o[2].value = tlsName(c.TLSVersion), c.TLSCipher
+	}
+	if cert := c.PeerCertificate; cert != nil {
+		o[5].value, o[6].value = cert.Subject.String(), cert.Issuer.String()
+		o[7].value = cert.NotBefore.UTC().Format(time.RFC3339) + " - " + cert.NotAfter.UTC().Format(time.RFC3339)
+	}
+	return o
+}
+
+// tlsName is a version of TLS as RabbitMQ writes it: tlsv1.3.
+func tlsName(version string) string {
+	return strings.ToLower(strings.Replace(version, "TLS ", "TLSv", 1))
 }
 
 func connectionState(c *Connection) string {

@@ -3,6 +3,7 @@ package management
 import (
 	"bytes"
 	"strings"
+	"time"
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
@@ -14,10 +15,13 @@ type messageFilter struct {
 	headers       map[string]any    // headers that must be there; nil values match any
 	properties    map[string]string // properties by name, as text
 	text          []byte            // somewhere in the body
+
+	reason, deadQueue *string       // of the newest dead-lettering
+	minAge, maxAge    time.Duration // since the message came into its queue; maxAge 0 is any
 }
 
 // readFilter reads the member filter of a body: exchange, routing_key, headers,
-// properties and text.
+// properties, text; of dead letters reason and dead_queue; min_age_ms and max_age_ms.
 func readFilter(b body) (*messageFilter, error) {
 	f := &messageFilter{}
 	v, there := b["filter"]
@@ -29,7 +33,7 @@ func readFilter(b body) (*messageFilter, error) {
 		return nil, badRequest("filter must be an object")
 	}
 	in := body(m)
-	for name, to := range map[string]**string{"exchange": &f.exchange, "routing_key": &f.key} {
+	for name, to := range map[string]**string{"exchange": &f.exchange, "routing_key": &f.key, "reason": &f.reason, "dead_queue": &f.deadQueue} {
 		if in[name] != nil {
 			s, err := in.text(name)
 			if err != nil {
@@ -37,6 +41,13 @@ func readFilter(b body) (*messageFilter, error) {
 			}
 			*to = &s
 		}
+	}
+	for name, to := range map[string]*time.Duration{"min_age_ms": &f.minAge, "max_age_ms": &f.maxAge} {
+		n, _, err := in.integer(name)
+		if err != nil || n < 0 {
+			return nil, badRequest("%s must be a number of milliseconds", name)
+		}
+		*to = time.Duration(n) * time.Millisecond
 	}
 	text, err := in.text("text")
 	if err != nil {
@@ -82,6 +93,8 @@ func (f *messageFilter) matches(m *message.Message) bool {
 		f.key != nil && *f.key != m.RoutingKey,
 		len(f.text) > 0 && !bytes.Contains(m.Body, f.text):
 		return false
+	case !f.matchesAge(m), !f.matchesDeath(m):
+		return false
 	case len(f.headers) == 0 && len(f.properties) == 0:
 		return true
 	}
@@ -94,6 +107,28 @@ func (f *messageFilter) matches(m *message.Message) bool {
 	headers, _ := o.get("headers")
 	t, _ := headers.(frames.Table)
 	return f.matchesHeaders(t)
+}
+
+func (f *messageFilter) matchesAge(m *message.Message) bool {
+	if f.minAge == 0 && f.maxAge == 0 {
+		return true
+	}
+	age := m.Age(time.Now())
+	return age >= f.minAge && (f.maxAge == 0 || age <= f.maxAge)
+}
+
+// matchesDeath looks at the newest dead-lettering.
+func (f *messageFilter) matchesDeath(m *message.Message) bool {
+	if f.reason == nil && f.deadQueue == nil {
+		return true
+	}
+	death := newestDeath(m)
+	is := func(name string, want *string) bool {
+		v, _ := death.Lookup(name)
+		got, isText := v.(string)
+		return want == nil || isText && got == *want
+	}
+	return is("reason", f.reason) && is("queue", f.deadQueue)
 }
 
 func (f *messageFilter) matchesHeaders(t frames.Table) bool {

@@ -1,10 +1,12 @@
 package management
 
 import (
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leveretmq/leveret/persistence"
 )
@@ -98,16 +100,44 @@ func checkProtocols(r *request) (reply, error) {
 	return ok(object{{"status", "ok"}, {"protocol", protocolName(asked)}})
 }
 
-// checkCertificates has nothing to look at without TLS.
+// A Certificate is one that a listener uses.
+type Certificate struct {
+	File     string // where it was read from
+	Subject  string
+	NotAfter time.Time // when it expires, or the first of its chain does
+}
+
+// day is what units of expirations are made of, in RabbitMQ's measure.
+const day = 24 * time.Hour
+
+// checkCertificates fails if a certificate expires soon. Without TLS there is
+// none.
 func checkCertificates(r *request) (reply, error) {
-	if _, err := strconv.Atoi(r.arg("within")); err != nil {
+	n, err := strconv.Atoi(r.arg("within"))
+	if err != nil || n < 0 || n > 10_000 {
 		return reply{}, badRequest("Invalid expiration value.")
 	}
-	switch r.arg("unit") {
-	case "days", "weeks", "months", "years":
+	unit, known := map[string]time.Duration{"days": day, "weeks": 7 * day, "months": 30 * day, "years": 365 * day}[r.arg("unit")]
+	if !known {
+		return reply{}, badRequest("Time unit not recognised. Supported units: days, weeks, months, years.")
+	}
+	if n > int(math.MaxInt64/unit) {
+		n = int(math.MaxInt64 / unit)
+	}
+	if r.s.cfg.Certificates == nil {
 		return healthy(r)
 	}
-	return reply{}, badRequest("Time unit not recognised. Supported units: days, weeks, months, years.")
+	expired, deadline := []object{}, time.Now().Add(time.Duration(n)*unit)
+	for _, c := range r.s.cfg.Certificates() {
+		if c.NotAfter.Before(deadline) {
+			expired = append(expired, object{{"node", r.s.cfg.Node}, {"certfile", c.File}, {"subject", c.Subject},
+				{"certfile_expires_on", c.NotAfter.UTC().Format(time.RFC3339)}})
+		}
+	}
+	if len(expired) > 0 {
+		return unhealthy("Certificates expiring", member{"expired", expired})
+	}
+	return healthy(r)
 }
 
 func checkQuorumCritical(*request) (reply, error) {

@@ -42,6 +42,8 @@ func (s *Server) ImportDefinitions(raw []byte) error {
 	return (&importing{s: s, defs: b}).run()
 }
 
+func (i *importing) acting() *acting { return i.s.acting(i.user) }
+
 // importError: all that is wrong with definitions is a 400.
 func importError(err error) error {
 	if e, isProtocol := errors.AsType[*frames.Error](err); isProtocol && e.Code != frames.InternalError {
@@ -202,14 +204,14 @@ func (i *importing) addUser(item body) error {
 	if item["password_hash"] != nil {
 		delete(item, "password") // an export has the hash, and one of them counts
 	}
-	if _, err := i.s.putUser(name, item); err != nil {
+	if _, err := i.acting().putUser(name, item); err != nil {
 		return err
 	}
 	limits, isObject := item["limits"].(map[string]any)
 	if !isObject {
 		return nil
 	}
-	return i.s.setUserLimits(name, limits)
+	return i.acting().setUserLimits(name, limits)
 }
 
 func (i *importing) addVHost(item body) error {
@@ -232,7 +234,7 @@ func (i *importing) addVHost(item body) error {
 	if err := readOptions(item, &options); err != nil {
 		return err
 	}
-	return i.s.createVHost(name, options, i.user)
+	return i.acting().createVHost(name, options)
 }
 
 func (i *importing) addPermission(item body) error {
@@ -240,7 +242,7 @@ func (i *importing) addPermission(item body) error {
 	if err != nil {
 		return err
 	}
-	return i.s.grant(user, vhost, item)
+	return i.acting().grant(user, vhost, item)
 }
 
 func (i *importing) addTopicPermission(item body) error {
@@ -248,7 +250,7 @@ func (i *importing) addTopicPermission(item body) error {
 	if err != nil {
 		return err
 	}
-	_, err = i.s.grantTopic(user, vhost, item)
+	_, err = i.acting().grantTopic(user, vhost, item)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -38,6 +39,8 @@ type Config struct {
 	// Alarms names the resources whose alarm is up: "memory", "disk". Nil asks
 	// the store about the disk only.
 	Alarms func() []string
+	// Certificates are those that the broker's listeners use; nil is none.
+	Certificates func() []Certificate
 	// Maintenance puts the node into maintenance; nil is not at all.
 	Maintenance Maintainer
 	// Operator changes settings while the node runs; nil is nobody.
@@ -254,16 +257,26 @@ func New(cfg Config) *Server {
 	s.closing = make(chan struct{})
 	s.heavy = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/4))
 	s.router = newRouter(s.cfg.PathPrefix, routes())
-	s.http = http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	s.http = http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: debugLog(s.log)}
 	s.local = s.newLocalServer()
 	s.totals = newTotalsCollector(s)
-	s.metrics = http.Server{Handler: s.metricsHandler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	s.metrics = http.Server{Handler: s.metricsHandler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: debugLog(s.log)}
 	s.sampler = newSampler(&s.cfg)
 	s.sampler.sample() // what is there now has not just come
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	s.running.Go(func() { s.sampler.run(ctx) }) // ends with ctx
 	return s
+}
+
+// debugLog takes what an http.Server has to say: clients that spoke no HTTP or
+// failed the TLS handshake, which is for who looks into that.
+func debugLog(to *zap.Logger) *log.Logger {
+	l, err := zap.NewStdLogAt(to, zap.DebugLevel)
+	if err != nil {
+		panic(err) // the level is a valid one
+	}
+	return l
 }
 
 // AddListener tells the server of an address that the broker listens on, for

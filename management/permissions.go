@@ -49,12 +49,12 @@ func putPermission(r *request) (reply, error) {
 	for range r.s.cfg.Auth.Permissions(user, vhost) {
 		existed = true
 	}
-	return put(!existed, r.s.grant(user, vhost, b))
+	return put(!existed, r.acting().grant(user, vhost, b))
 }
 
 // grant sets a user's permissions from a body. A vhost or user that is missing
 // is a 400 (RabbitMQ 4.0).
-func (s *Server) grant(user, vhost string, b body) error {
+func (c *acting) grant(user, vhost string, b body) error {
 	if err := b.need("configure", "write", "read"); err != nil {
 		return err
 	}
@@ -65,15 +65,15 @@ func (s *Server) grant(user, vhost string, b body) error {
 			return err
 		}
 	}
-	if _, exists := s.cfg.VHosts.Get(vhost); !exists {
+	if _, exists := c.s.cfg.VHosts.Get(vhost); !exists {
 		return badRequest("vhost_or_user_not_found")
 	}
-	_, err := s.cfg.Auth.SetPermissions(user, vhost, expr[0], expr[1], expr[2])
+	_, err := c.auth.SetPermissions(user, vhost, expr[0], expr[1], expr[2])
 	return notFoundIsBad(err, "vhost_or_user_not_found")
 }
 
 func deletePermission(r *request) (reply, error) {
-	existed, err := r.s.cfg.Auth.ClearPermissions(r.arg("user"), r.vhostName())
+	existed, err := r.acting().auth.ClearPermissions(r.arg("user"), r.vhostName())
 	if err == nil && !existed {
 		err = errNotFound
 	}
@@ -100,10 +100,10 @@ func putTopicPermission(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return put(r.s.grantTopic(r.arg("user"), r.arg("vhost"), b))
+	return put(r.acting().grantTopic(r.arg("user"), r.arg("vhost"), b))
 }
 
-func (s *Server) grantTopic(user, vhost string, b body) (created bool, err error) {
+func (c *acting) grantTopic(user, vhost string, b body) (created bool, err error) {
 	if err := b.need("exchange", "write", "read"); err != nil {
 		return false, err
 	}
@@ -113,10 +113,10 @@ func (s *Server) grantTopic(user, vhost string, b body) (created bool, err error
 			return false, err
 		}
 	}
-	if _, exists := s.cfg.VHosts.Get(vhost); !exists {
+	if _, exists := c.s.cfg.VHosts.Get(vhost); !exists {
 		return false, badRequest("vhost_or_user_not_found")
 	}
-	created, err = s.cfg.Auth.SetTopicPermissions(user, vhost, text[0], text[1], text[2])
+	created, err = c.auth.SetTopicPermissions(user, vhost, text[0], text[1], text[2])
 	return created, notFoundIsBad(err, "vhost_or_user_not_found")
 }
 
@@ -133,7 +133,7 @@ func deleteTopicPermissions(r *request) (reply, error) {
 		return reply{}, errNotFound
 	}
 	for _, x := range exchanges {
-		if _, err := r.s.cfg.Auth.ClearTopicPermissions(user, vhost, x); err != nil {
+		if _, err := r.acting().auth.ClearTopicPermissions(user, vhost, x); err != nil {
 			return reply{}, err
 		}
 	}

@@ -11,13 +11,13 @@ import (
 // openAPI handles GET /openapi.json: the API as OpenAPI 3.1, made from the
 // table of routes. It needs no credentials.
 func openAPI(r *request) (reply, error) {
-	paths := object{}
+	paths, texts := object{}, summaries()
 	for i, rows := 0, routes(); i < len(rows); {
 		n := i + 1
 		for n < len(rows) && rows[n].path == rows[i].path {
 			n++
 		}
-		paths.add(rows[i].path, pathItem(rows[i:n]))
+		paths.add(rows[i].path, pathItem(rows[i:n], texts))
 		i = n
 	}
 	return ok(object{
@@ -31,20 +31,20 @@ func openAPI(r *request) (reply, error) {
 }
 
 // pathItem describes the methods of one path.
-func pathItem(rows []route) object {
+func pathItem(rows []route, texts map[string]string) object {
 	o := object{}
 	if parameters := pathParameters(rows[0].path); len(parameters) > 0 {
 		o.add("parameters", parameters)
 	}
 	for i := range rows {
-		o.add(strings.ToLower(rows[i].method), operation(&rows[i]))
+		o.add(strings.ToLower(rows[i].method), operation(&rows[i], texts[rows[i].method+" "+rows[i].path]))
 	}
 	return o
 }
 
-func operation(row *route) object {
+func operation(row *route, summary string) object {
 	tag, _, _ := strings.Cut(row.path[1:], "/")
-	o := object{{"tags", []string{tag}}}
+	o := object{{"tags", []string{tag}}, {"summary", summary}}
 	if row.method == http.MethodPut || row.method == http.MethodPost {
 		o.add("requestBody", object{{"content", object{{"application/json", object{{"schema", object{{"type", "object"}}}}}}}})
 	}
@@ -93,8 +93,10 @@ func reference(r *request) (reply, error) {
 	title := html.EscapeString(r.s.cfg.Product + " management API")
 	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" + title + "</title></head>\n<body>\n<h1>" + title +
 		"</h1>\n<p>The paths and bodies are those of RabbitMQ's management API. <a href=\"openapi.json\">openapi.json</a> describes them for programs.</p>\n<table>\n")
+	texts := summaries()
 	for _, row := range routes() {
-		b.WriteString("<tr><td>" + row.method + "</td><td><code>/api" + html.EscapeString(row.path) + "</code></td></tr>\n")
+		b.WriteString("<tr><td>" + row.method + "</td><td><code>/api" + html.EscapeString(row.path) + "</code></td><td>" +
+			html.EscapeString(texts[row.method+" "+row.path]) + "</td></tr>\n")
 	}
 	b.WriteString("</table>\n</body>\n</html>\n")
 	return reply{status: http.StatusOK, page: b.String()}, nil

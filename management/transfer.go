@@ -1,11 +1,15 @@
 package management
 
 import (
+	"context"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/stream"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -13,9 +17,12 @@ import (
 // queue only after the target has confirmed it.
 type transfer struct {
 	from   queue.Queue
+	stream *streamSource // nil unless the queue is a stream
 	filter *messageFilter
 	count  int // at most so many are transferred
+	rate   int // messages a second; 0 is no limit
 	keep   bool
+	tell   func() // of progress; nil is nobody
 	to     func(m *message.Message) (exchange, key string, ok bool)
 	pub    *vhost.Publisher
 	may    func(m *message.Message) error // whether the user may publish it
@@ -41,19 +48,30 @@ func moveMessages(r *request) (reply, error) { return r.transfer(false, (*transf
 func copyMessages(r *request) (reply, error) { return r.transfer(true, (*transfer).readTarget) }
 
 // redriveMessages handles POST /queues/V/N/redrive: it moves dead letters back
-// to the queue that each has come from last.
+// to the queue that each has come from last. Out of a stream it copies them.
 func redriveMessages(r *request) (reply, error) { return r.transfer(false, (*transfer).redrive) }
 
+// transfer reads what all transfers have in common: count, rate in messages a
+// second, filter, offset of a stream, and progress, which makes the answer a line of
+// JSON now and then.
 func (r *request) transfer(keep bool, target func(t *transfer, r *request, b body) error) (reply, error) {
 	b, err := r.body()
 	if err != nil {
 		return reply{}, err
 	}
 	t := &transfer{keep: keep, count: maxScan}
-	if n, there, err := b.integer("count"); err != nil {
+	for name, to := range map[string]*int{"count": &t.count, "rate": &t.rate} {
+		n, there, err := b.integer(name)
+		if err != nil {
+			return reply{}, err
+		}
+		if there {
+			*to = int(max(0, min(n, maxScan)))
+		}
+	}
+	progress, err := b.boolean("progress")
+	if err != nil {
 		return reply{}, err
-	} else if there {
-		t.count = int(max(0, min(n, maxScan)))
 	}
 	if t.filter, err = readFilter(b); err != nil {
 		return reply{}, err
@@ -64,11 +82,73 @@ func (r *request) transfer(keep bool, target func(t *transfer, r *request, b bod
 	if err := target(t, r, b); err != nil {
 		return reply{}, err
 	}
+	if err := t.open(r, b); err != nil {
+		return reply{}, err
+	}
+	if progress {
+		return reply{status: http.StatusOK, stream: func() error { return r.streamTransfer(t) }}, nil
+	}
 	if err := t.run(r); err != nil {
 		return reply{}, channelError(err)
 	}
-	return ok(object{{"transferred", t.result.transferred}, {"skipped", t.result.skipped},
-		{"unroutable", t.result.unroutable}, {"refused", t.result.refused}, {"left", t.left}})
+	return ok(t.report())
+}
+
+// open begins to read the queue.
+func (t *transfer) open(r *request, b body) error {
+	s, isStream := t.from.(*stream.Queue)
+	if !isStream {
+		t.left = t.from.Status().Ready
+		return nil
+	}
+	if redrives := strings.HasSuffix(r.http.URL.Path, "/redrive"); !t.keep && !redrives {
+		return badRequest("messages cannot be moved out of stream '%s', which keeps them; copy them", s.Name())
+	}
+	t.keep = true
+	offset, _, err := b.integer("offset")
+	if err != nil {
+		return err
+	}
+	t.stream, t.left, err = newStreamSource(s, offset)
+	return err
+}
+
+// report is the answer: what became of the messages, how many were not looked at,
+// and whether they are still in the queue, too.
+func (t *transfer) report() object {
+	return object{{"transferred", t.result.transferred}, {"skipped", t.result.skipped},
+		{"unroutable", t.result.unroutable}, {"refused", t.result.refused}, {"left", t.left}, {"kept", t.keep}}
+}
+
+// progressEvery is how often a transfer tells of its progress.
+const progressEvery = time.Second
+
+// streamTransfer runs a transfer and writes how far it is as lines of JSON: the last
+// one has done, and the error if it has failed.
+func (r *request) streamTransfer(t *transfer) error {
+	r.w.Header().Set("Content-Type", "application/x-ndjson")
+	r.w.Header().Set("Cache-Control", "no-cache")
+	r.w.WriteHeader(http.StatusOK)
+	control, told := http.NewResponseController(r.w), time.Time{}
+	line := func(o object) {
+		r.w.Write(append(appendJSON(nil, o), '\n')) // a client that has gone ends the context
+		control.Flush()                             // likewise
+		told = time.Now()
+	}
+	t.tell = func() {
+		if time.Since(told) >= progressEvery {
+			line(append(t.report(), member{"done", false}))
+		}
+	}
+	err := t.run(r)
+	last := append(t.report(), member{"done", true})
+	if f := failureOf(channelError(err)); err != nil && f != nil {
+		last.add("error", f.reason)
+	} else if err != nil {
+		last.add("error", err.Error())
+	}
+	line(last)
+	return nil
 }
 
 // readTarget reads the target of a move or copy.
@@ -128,20 +208,26 @@ func (t *transfer) redrive(r *request, _ body) error {
 
 // lastDeath is the queue of the newest event in a message's x-death header.
 func lastDeath(m *message.Message) (queue string, ok bool) {
+	v, _ := newestDeath(m).Lookup("queue")
+	queue, ok = v.(string)
+	return queue, ok
+}
+
+// newestDeath is the newest event in a message's x-death header; nil if it was not
+// dead-lettered.
+func newestDeath(m *message.Message) frames.Table {
 	var p frames.Properties
 	if p.Parse(m.Header) != nil {
-		return "", false // it was checked when it came in
+		return nil // it was checked when it came in
 	}
 	t, _ := p.Table() // Parse has checked it
 	v, _ := t.Lookup("x-death")
 	deaths, _ := v.([]any)
 	if len(deaths) == 0 {
-		return "", false
+		return nil
 	}
 	death, _ := deaths[0].(frames.Table)
-	v, _ = death.Lookup("queue")
-	queue, ok = v.(string)
-	return queue, ok
+	return death
 }
 
 // publishIn makes the publisher for a vhost. The user's permissions there count.
@@ -167,10 +253,10 @@ func (t *transfer) publishIn(r *request, v *vhost.VHost) {
 // run transfers what was ready when it began, so that a move into the same
 // queue ends; at most maxScan messages with maxScanBytes.
 func (t *transfer) run(r *request) error {
-	defer func() { t.from.Settle(nil, t.held, queue.Returned) }()
-	t.left = t.from.Status().Ready
+	defer t.close()
+	ctx, began := r.http.Context(), time.Now()
 	for stop := max(0, t.left-maxScan); t.left > stop && t.size < maxScanBytes && t.result.transferred < t.count; {
-		batch, taken, err := t.take(min(t.left-stop, transferBatch, t.count-t.result.transferred))
+		batch, taken, err := t.take(ctx, min(t.left-stop, t.batchSize(), t.count-t.result.transferred))
 		if err == nil {
 			err = t.send(batch)
 		}
@@ -179,17 +265,66 @@ func (t *transfer) run(r *request) error {
 			return err
 		}
 		t.left -= taken
-		if err := r.http.Context().Err(); err != nil {
+		if t.tell != nil {
+			t.tell()
+		}
+		if err := t.pause(r, began); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// close gives back what is held.
+func (t *transfer) close() {
+	if t.stream != nil {
+		t.stream.close()
+		return
+	}
+	t.from.Settle(nil, t.held, queue.Returned)
+}
+
+// batchSize is how many messages share a confirm: a tenth of a second's at most.
+func (t *transfer) batchSize() int {
+	if t.rate == 0 {
+		return transferBatch
+	}
+	return max(1, min(transferBatch, t.rate/10))
+}
+
+// pause waits until the rate allows more. The error says that nobody wants the
+// transfer any more.
+func (t *transfer) pause(r *request, began time.Time) error {
+	ctx := r.http.Context()
+	if t.rate == 0 {
+		return ctx.Err()
+	}
+	due := began.Add(time.Duration(t.result.transferred) * time.Second / time.Duration(t.rate))
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.s.closing:
+		return badRequest("the broker is stopping; what was not transferred is where it was")
+	}
+}
+
+// next gets a message.
+func (t *transfer) next(ctx context.Context) (d queue.Delivery, found bool, err error) {
+	if t.stream != nil {
+		return t.stream.get(ctx)
+	}
+	d, _, found, err = t.from.Get(false)
+	return d, found, err
+}
+
 // take gets up to n messages and returns those that match.
-func (t *transfer) take(n int) (batch []queue.Delivery, taken int, err error) {
+func (t *transfer) take(ctx context.Context, n int) (batch []queue.Delivery, taken int, err error) {
 	for taken < n && t.size < maxScanBytes {
-		d, _, found, err := t.from.Get(false)
+		d, found, err := t.next(ctx)
 		if err != nil || !found {
 			return batch, taken, err
 		}
@@ -252,7 +387,9 @@ func (t *transfer) settle(batch []queue.Delivery, arrived []bool) {
 			gone = append(gone, batch[i])
 		}
 	}
-	t.from.Settle(nil, gone, queue.Accepted)
+	if len(gone) > 0 { // never of a stream, which keeps its messages
+		t.from.Settle(nil, gone, queue.Accepted)
+	}
 }
 
 // add puts a copy of a message into the batch.

@@ -3,7 +3,10 @@ package management
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // payloads peeks at a queue: what is ready, in order.
@@ -55,10 +58,10 @@ func TestMove(t *testing.T) {
 		a.publish("q", p)
 	}
 	equal(t, "move", a.do("POST", "/queues/%2F/q/move", `{"to":{"queue":"r"},"filter":{"text":"a"},"count":2}`, 200),
-		`{"transferred":2,"skipped":1,"unroutable":0,"refused":0,"left":2}`)
+		`{"transferred":2,"skipped":1,"unroutable":0,"refused":0,"left":2,"kept":false}`)
 	a.wantPayloads("r", "a1", "a2")
 	a.wantPayloads("q", "b1", "b2", "a3")
-	equal(t, "move to itself", a.do("POST", "/queues/%2F/r/move", `{"to":{"queue":"r"}}`, 200), `{"transferred":2,"skipped":0,"unroutable":0,"refused":0,"left":0}`)
+	equal(t, "move to itself", a.do("POST", "/queues/%2F/r/move", `{"to":{"queue":"r"}}`, 200), `{"transferred":2,"skipped":0,"unroutable":0,"refused":0,"left":0,"kept":false}`)
 	a.wantPayloads("r", "a1", "a2")
 }
 
@@ -70,7 +73,7 @@ func TestCopy(t *testing.T) {
 	a.do("POST", "/bindings/v/e/amq.topic/q/r", `{"routing_key":"k.*"}`, 201)
 	a.publish("q", "m")
 	equal(t, "copy", a.do("POST", "/queues/%2F/q/copy", `{"to":{"vhost":"v","exchange":"amq.topic","routing_key":"k.1"}}`, 200),
-		`{"transferred":1,"skipped":0,"unroutable":0,"refused":0,"left":0}`)
+		`{"transferred":1,"skipped":0,"unroutable":0,"refused":0,"left":0,"kept":true}`)
 	a.wantPayloads("q", "m")
 	has(t, a.do("GET", "/queues/v/r", "", 200), J{"messages": 1.0})
 }
@@ -81,8 +84,8 @@ func TestWhatDoesNotArriveStays(t *testing.T) {
 	a.do("PUT", "/queues/%2F/small", `{"arguments":{"x-max-length":1,"x-overflow":"reject-publish"}}`, 201)
 	a.publish("q", "a")
 	a.publish("q", "b")
-	equal(t, "unroutable", a.do("POST", "/queues/%2F/q/move", `{"to":{"queue":"none"}}`, 200), `{"transferred":0,"skipped":0,"unroutable":2,"refused":0,"left":0}`)
-	equal(t, "full", a.do("POST", "/queues/%2F/q/move", `{"to":{"queue":"small"}}`, 200), `{"transferred":1,"skipped":0,"unroutable":0,"refused":1,"left":0}`)
+	equal(t, "unroutable", a.do("POST", "/queues/%2F/q/move", `{"to":{"queue":"none"}}`, 200), `{"transferred":0,"skipped":0,"unroutable":2,"refused":0,"left":0,"kept":false}`)
+	equal(t, "full", a.do("POST", "/queues/%2F/q/move", `{"to":{"queue":"small"}}`, 200), `{"transferred":1,"skipped":0,"unroutable":0,"refused":1,"left":0,"kept":false}`)
 	a.wantPayloads("small", "a")
 	a.wantPayloads("q", "b")
 	for _, body := range []string{`{}`, `{"to":{}}`, `{"to":{"queue":"q","vhost":"none"}}`} {
@@ -101,8 +104,84 @@ func TestRedriveReturnsDeadLetters(t *testing.T) {
 		a.do("POST", "/queues/%2F/"+q+"/get", `{"count":1,"ackmode":"reject_requeue_false","encoding":"auto"}`, 200)
 	}
 	a.publish("dead", "no dead letter")
-	equal(t, "redrive", a.do("POST", "/queues/%2F/dead/redrive", `{}`, 200), `{"transferred":2,"skipped":0,"unroutable":1,"refused":0,"left":0}`)
+	equal(t, "redrive", a.do("POST", "/queues/%2F/dead/redrive", `{}`, 200), `{"transferred":2,"skipped":0,"unroutable":1,"refused":0,"left":0,"kept":false}`)
 	a.wantPayloads("q1", "of q1")
 	a.wantPayloads("q2", "of q2")
 	a.wantPayloads("dead", "no dead letter")
+}
+
+// deadLetter sends a message through a queue that rejects or expires it, into dead.
+func (a *api) deadLetter(queue, payload, how string) {
+	a.t.Helper()
+	a.publish(queue, payload)
+	if how == "rejected" {
+		a.do("POST", "/queues/%2F/"+queue+"/get", `{"count":1,"ackmode":"reject_requeue_false","encoding":"auto"}`, 200)
+	}
+}
+
+func TestRedriveChoosesByReasonQueueAndAge(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/dead", "", 201)
+	for name, more := range map[string]string{"q1": "", "q2": "", "full": `,"x-max-length":0`} {
+		a.do("PUT", "/queues/%2F/"+name, `{"arguments":{"x-dead-letter-exchange":"","x-dead-letter-routing-key":"dead"`+more+`}}`, 201)
+	}
+	a.deadLetter("q1", "of q1", "rejected")
+	a.deadLetter("q2", "of q2", "rejected")
+	a.deadLetter("full", "of full", "maxlen")
+	for _, tt := range []struct{ filter, want string }{
+		{`{"reason":"expired"}`, `{"transferred":0,"skipped":3,"unroutable":0,"refused":0,"left":0,"kept":false}`},
+		{`{"min_age_ms":3600000}`, `{"transferred":0,"skipped":3,"unroutable":0,"refused":0,"left":0,"kept":false}`},
+		{`{"reason":"rejected","dead_queue":"q2","max_age_ms":3600000}`, `{"transferred":1,"skipped":2,"unroutable":0,"refused":0,"left":0,"kept":false}`},
+		{`{"reason":"rejected"}`, `{"transferred":1,"skipped":1,"unroutable":0,"refused":0,"left":0,"kept":false}`},
+	} {
+		equal(t, tt.filter, a.do("POST", "/queues/%2F/dead/redrive", `{"filter":`+tt.filter+`}`, 200), tt.want)
+	}
+	a.wantPayloads("q1", "of q1")
+	a.wantPayloads("q2", "of q2")
+	a.wantPayloads("dead", "of full")
+	a.do("POST", "/queues/%2F/dead/redrive", `{"filter":{"min_age_ms":-1}}`, 400)
+	a.do("POST", "/queues/%2F/dead/redrive", `{"rate":"fast"}`, 400)
+}
+
+func TestTransferKeepsToItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		a.do("PUT", "/queues/%2F/q", "", 201)
+		a.do("PUT", "/queues/%2F/r", "", 201)
+		for range 50 {
+			a.publish("q", "m")
+		}
+		began := time.Now()
+		w := a.request("POST", "/queues/%2F/q/move", `{"to":{"queue":"r"},"rate":10,"progress":true}`, nil)
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("50 messages at 10 a second took %s, want 5s", took)
+		}
+		lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
+		if n := len(lines); n != 6 {
+			t.Errorf("%d lines of progress, want one a second and the last: %s", n, w.Body)
+		}
+		if want := `{"transferred":50,"skipped":0,"unroutable":0,"refused":0,"left":0,"kept":false,"done":true}`; lines[len(lines)-1] != want {
+			t.Errorf("the last line is %s, want %s", lines[len(lines)-1], want)
+		}
+		a.s.Shutdown(t.Context())
+	})
+}
+
+func TestCopyOutOfAStream(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/s", `{"durable":true,"arguments":{"x-queue-type":"stream"}}`, 201)
+	a.do("PUT", "/queues/%2F/r", "", 201)
+	for i := range 5 {
+		a.publish("s", fmt.Sprint("m", i))
+	}
+	equal(t, "copy", a.do("POST", "/queues/%2F/s/copy", `{"to":{"queue":"r"},"offset":2}`, 200),
+		`{"transferred":3,"skipped":0,"unroutable":0,"refused":0,"left":0,"kept":true}`)
+	equal(t, "copy beyond the end", a.do("POST", "/queues/%2F/s/copy", `{"to":{"queue":"r"},"offset":99}`, 200),
+		`{"transferred":0,"skipped":0,"unroutable":0,"refused":0,"left":0,"kept":true}`)
+	a.wantPayloads("r", "m2", "m3", "m4")
+	equal(t, "copy some", a.do("POST", "/queues/%2F/s/copy", `{"to":{"queue":"r"},"filter":{"text":"m0"}}`, 200),
+		`{"transferred":1,"skipped":4,"unroutable":0,"refused":0,"left":0,"kept":true}`)
+	has(t, a.do("POST", "/queues/%2F/s/move", `{"to":{"queue":"r"}}`, 400), J{"reason": "messages cannot be moved out of stream 's', which keeps them; copy them"})
+	has(t, a.do("GET", "/queues/%2F/s", "", 200), J{"messages": 5.0, "consumers": 0.0, "segments": 1.0, "first_offset": 0.0, "next_offset": 5.0,
+		"readers": J{"rabbit@test": 0.0}, "tracked_offsets": J{}})
 }

@@ -51,11 +51,11 @@ func putUser(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return put(r.s.putUser(r.arg("user"), b))
+	return put(r.acting().putUser(r.arg("user"), b))
 }
 
 // putUser makes or changes a user from a request's or a definition's body.
-func (s *Server) putUser(name string, b body) (created bool, err error) {
+func (c *acting) putUser(name string, b body) (created bool, err error) {
 	tags, there, err := b.tags("tags")
 	if err != nil {
 		return false, err
@@ -67,11 +67,11 @@ func (s *Server) putUser(name string, b body) (created bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	created, err = s.cfg.Auth.PutUser(name, secret, tags)
+	created, err = c.auth.PutUser(name, secret, tags)
 	if err != nil {
 		return created, err
 	}
-	return created, s.putGrants(name, b)
+	return created, c.putGrants(name, b)
 }
 
 func readSecret(b body) (auth.Secret, error) {
@@ -94,7 +94,7 @@ func readSecret(b body) (auth.Secret, error) {
 }
 
 // putGrants sets the permissions that a user's body may have (RabbitMQ 4.1).
-func (s *Server) putGrants(user string, b body) error {
+func (c *acting) putGrants(user string, b body) error {
 	byVHost, there := b["permissions"].(map[string]any)
 	if !there {
 		return nil
@@ -104,7 +104,7 @@ func (s *Server) putGrants(user string, b body) error {
 		if !isObject {
 			return badRequest("permissions must be an object of virtual hosts")
 		}
-		if err := s.grant(user, vhost, p); err != nil {
+		if err := c.grant(user, vhost, p); err != nil {
 			return err
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Server) putGrants(user string, b body) error {
 }
 
 func deleteUser(r *request) (reply, error) {
-	return done(orNotFound(r.s.cfg.Auth.DeleteUser(r.arg("user"))))
+	return done(orNotFound(r.acting().auth.DeleteUser(r.arg("user"))))
 }
 
 // deleteUsers handles POST /users/bulk-delete; unknown names are no error.
@@ -129,7 +129,7 @@ func deleteUsers(r *request) (reply, error) {
 		return reply{}, err
 	}
 	for _, name := range names {
-		if err := orNotFound(r.s.cfg.Auth.DeleteUser(name)); err != nil && err != error(errNotFound) {
+		if err := orNotFound(r.acting().auth.DeleteUser(name)); err != nil && err != error(errNotFound) {
 			return reply{}, err
 		}
 	}
@@ -172,18 +172,18 @@ func putUserLimit(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	err = r.s.cfg.Auth.SetLimit(r.arg("user"), auth.Limit(r.arg("limit")), int(n))
+	err = r.acting().auth.SetLimit(r.arg("user"), auth.Limit(r.arg("limit")), int(n))
 	return done(notFoundIsBad(err, "no_such_user"))
 }
 
 // setUserLimits sets the limits of a user's definition.
-func (s *Server) setUserLimits(user string, limits body) error {
+func (c *acting) setUserLimits(user string, limits body) error {
 	for name := range limits {
 		n, _, err := limits.integer(name)
 		if err != nil {
 			return err
 		}
-		if err := s.cfg.Auth.SetLimit(user, auth.Limit(name), int(n)); err != nil {
+		if err := c.auth.SetLimit(user, auth.Limit(name), int(n)); err != nil {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func (s *Server) setUserLimits(user string, limits body) error {
 }
 
 func deleteUserLimit(r *request) (reply, error) {
-	return done(orNotFound(r.s.cfg.Auth.ClearLimit(r.arg("user"), auth.Limit(r.arg("limit")))))
+	return done(orNotFound(r.acting().auth.ClearLimit(r.arg("user"), auth.Limit(r.arg("limit")))))
 }
 
 // knownUser says whether a path's user exists.

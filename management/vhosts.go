@@ -88,7 +88,7 @@ func putVHost(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if err := r.s.createVHost(name, options, r.account()); err != nil {
+	if err := r.acting().createVHost(name, options); err != nil {
 		return reply{}, err
 	}
 	if v, exists := r.s.cfg.VHosts.Get(name); exists && b["tracing"] != nil {
@@ -125,27 +125,27 @@ func readOptions(b body, o *vhost.Options) error {
 
 // createVHost makes a vhost and lets its maker do everything there (RabbitMQ
 // 4.0), or changes one.
-func (s *Server) createVHost(name string, o vhost.Options, user string) error {
+func (c *acting) createVHost(name string, o vhost.Options) error {
 	if name == "" {
 		return badRequest("the name of a virtual host must not be empty")
 	}
-	_, existed := s.cfg.VHosts.Get(name)
-	if err := s.cfg.VHosts.Create(name, o); err != nil {
+	_, existed := c.s.cfg.VHosts.Get(name)
+	if err := c.s.cfg.VHosts.CreateBy(c.in(name), name, o); err != nil {
 		return err
 	}
-	if existed || user == "" {
+	if existed || c.user == "" {
 		return nil
 	}
-	_, err := s.cfg.Auth.SetPermissions(user, name, ".*", ".*", ".*")
+	_, err := c.auth.SetPermissions(c.user, name, ".*", ".*", ".*")
 	return err
 }
 
 func deleteVHost(r *request) (reply, error) {
 	name := r.arg("name")
-	if err := r.s.cfg.VHosts.Delete(name); err != nil {
+	if err := r.s.cfg.VHosts.DeleteBy(r.acting().in(name), name); err != nil {
 		return reply{}, orNotFound(err)
 	}
-	return done(r.s.cfg.Auth.DropVHost(name))
+	return done(r.acting().auth.DropVHost(name))
 }
 
 func startVHost(r *request) (reply, error) {
