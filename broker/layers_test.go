@@ -37,14 +37,15 @@ var layers = map[string]layer{
 	"queue/record":          {level: 1, may: []string{"queue", "persistence"}, why: "record is how types of queue write a message into a log"},
 	"queue/dispatch":        {level: 1, may: []string{"queue"}, why: "dispatch is the consumers of one queue, whatever its type"},
 	"queue/retry":           {level: 1, may: []string{"queue", "persistence"}, why: "retry is what types of queue know of messages that come back"},
-	"queue/classic":         {level: 1, may: []string{"queue", "queue/record", "queue/dispatch", "queue/retry", "persistence"}, why: "a type of queue can be read without the others"},
-	"queue/quorum":          {level: 1, may: []string{"queue", "queue/record", "queue/dispatch", "queue/retry", "persistence", "cluster"}, why: "a type of queue can be read without the others"},
+	"queue/dedup":           {level: 1, may: []string{"queue", "persistence"}, why: "dedup is the ids of the messages in one queue, whatever its type"},
+	"queue/classic":         {level: 1, may: []string{"queue", "queue/record", "queue/dispatch", "queue/dedup", "queue/retry", "persistence"}, why: "a type of queue can be read without the others"},
+	"queue/quorum":          {level: 1, may: []string{"queue", "queue/record", "queue/dispatch", "queue/dedup", "queue/retry", "persistence", "cluster"}, why: "a type of queue can be read without the others"},
 	"queue/stream":          {level: 1, may: []string{"queue", "queue/record", "queue/dispatch", "persistence"}, why: "a type of queue can be read without the others"},
 	"cluster":               {level: 1, may: []string{"persistence"}, why: "cluster replicates bytes"},
 
 	"exchange": {level: 2, only: []string{"frames", "message", "queue"}, why: "exchange imports queue for the type Queue only"},
 
-	"vhost": {level: 3, only: []string{"frames", "message", "queue", "queue/record", "persistence", "exchange"}, why: "vhost gets the types of queue as a table of factories and does not know them"},
+	"vhost": {level: 3, only: []string{"frames", "message", "queue", "queue/record", "queue/dedup", "persistence", "exchange"}, why: "vhost gets the types of queue as a table of factories and does not know them"},
 	"auth":  {level: 3, only: []string{"frames", "persistence"}, why: "auth is security in one place: it knows names, not topology"},
 
 	"amqp":       {level: 4, why: "front doors never import one another"},

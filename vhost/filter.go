@@ -1,8 +1,6 @@
 package vhost
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,6 +10,7 @@ import (
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue/dedup"
 )
 
 // Deduplication, as the community plugin for RabbitMQ and LavinMQ have it: a
@@ -20,7 +19,9 @@ import (
 // which routes like a fanout exchange, does so before routing; with the argument
 // x-message-deduplication=true an exchange of any type does, or a classic or
 // quorum queue for what is routed to it. What is dropped counts as routed and is
-// confirmed. Messages without an id always pass.
+// confirmed. Messages without an id always pass. A queue that gives neither
+// x-cache-size nor x-cache-ttl drops what it holds already instead, and does so
+// itself: see package dedup.
 //
 // The ids of an exchange's dead letters count, too, and those of messages that
 // reach it through another exchange.
@@ -57,20 +58,17 @@ type filter struct {
 	dropped atomic.Uint64 // messages
 
 	mu   sync.Mutex // guards the fields below; a leaf but for Log.mu
-	seen map[digestedID]uint64
+	seen map[dedup.ID]uint64
 	list []seenID // oldest first; list[i] has the number first+i
 	// first is the number of list[0]. Numbers rise from 1; they are the ids of
 	// records.
 	first uint64
 }
 
-// A digestedID stands for an id of any length.
-type digestedID [16]byte
-
 // A seenID is an id that came by. It does not count any more if seen has another
 // number for it.
 type seenID struct {
-	id      digestedID
+	id      dedup.ID
 	expires int64 // Unix milliseconds; 0 is never
 	stored  bool
 }
@@ -88,7 +86,7 @@ func newFilter(args frames.Table, mandatory bool) (f *filter, err error) {
 	if on, _ := args.Lookup(filterArgument); on != true && !mandatory {
 		return nil, nil
 	}
-	f = &filter{header: filterHeader, first: 1, seen: make(map[digestedID]uint64)}
+	f = &filter{header: filterHeader, first: 1, seen: make(map[dedup.ID]uint64)}
 	size, ok, valid := positiveArgument(args, filterSize)
 	if !ok && !mandatory {
 		size, valid = defaultFilterSize, true
@@ -223,7 +221,7 @@ func (f *filter) see(headers []byte, now int64) (s sighting, duplicate bool) {
 	if !ok {
 		return sighting{}, false
 	}
-	id := digestOf(tag, value)
+	id := dedup.Digest(tag, value)
 	expires := int64(0)
 	if ttl := f.ttlOf(headers); ttl > 0 {
 		expires = now + ttl
@@ -250,20 +248,6 @@ func (f *filter) ttlOf(headers []byte) int64 {
 		}
 	}
 	return f.ttl
-}
-
-// digestOf shortens an id. Integers of all types are the same if their value is.
-func digestOf(tag byte, value []byte) (id digestedID) {
-	var room [128]byte
-	b := append(room[:0], tag)
-	if v, err := frames.DecodeField(tag, value); err == nil && tag != 'S' {
-		if n, ok := frames.Integer(v); ok {
-			b[0] = 'l'
-			value = binary.BigEndian.AppendUint64(b[:1:1], uint64(n))[1:]
-		}
-	}
-	sum := sha256.Sum256(append(b, value...))
-	return digestedID(sum[:16])
 }
 
 // trimLocked forgets the oldest ids if there are too many.

@@ -127,7 +127,7 @@ func TestIDsExpire(t *testing.T) {
 
 func TestQueueDropsDuplicates(t *testing.T) {
 	v := newVHost(t)
-	q := declareQueue(t, v, QueueDeclare{Name: "q", Arguments: args("x-message-deduplication", true)})
+	q := declareQueue(t, v, QueueDeclare{Name: "q", Arguments: args("x-message-deduplication", true, "x-cache-size", int32(100))})
 	other := declareQueue(t, v, QueueDeclare{Name: "other"})
 	bindQueue(t, v, "q", "amq.fanout", "")
 	bindQueue(t, v, "other", "amq.fanout", "")

@@ -163,8 +163,11 @@ func (e *queueEntry) infoLocked() QueueInfo {
 		info.Operator, operator = e.operator.Name, e.operator.Definition
 	}
 	info.Effective = queue.MergeDefinitions(user, operator)
-	if e.filter != nil {
+	switch {
+	case e.filter != nil:
 		info.Duplicates = e.filter.dropped.Load()
+	case e.spec.Arguments.Deduplication != "":
+		info.Duplicates = e.q.Status().Duplicates
 	}
 	return info
 }

@@ -222,6 +222,9 @@ func queueFilter(spec queue.Spec) (*filter, error) {
 		return nil, frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for queue '%s' in vhost '%s' of queue type rabbit_stream_queue",
 			filterArgument, spec.Name, spec.VHost)
 	}
+	if spec.Arguments.Deduplication != "" {
+		return nil, err // the queue itself does it
+	}
 	return f, err
 }
 

@@ -110,6 +110,9 @@ func (q *Queue) Taken(s *queue.Subscription, ds []queue.Delivery) {
 func (q *Queue) handedLocked(ds []queue.Delivery) {
 	q.count.delivered += uint64(len(ds))
 	q.unacked += len(ds)
+	if q.unique != nil {
+		q.unique.Hand(ds, true)
+	}
 	for i := range ds {
 		d := &ds[i]
 		q.unackedBytes += int64(len(d.Msg.Body))
@@ -126,6 +129,9 @@ func (q *Queue) handedLocked(ds []queue.Delivery) {
 // handedForGoodLocked forgets deliveries that nobody acknowledges.
 func (q *Queue) handedForGoodLocked(ds []queue.Delivery) {
 	q.count.deliveredNoAck += uint64(len(ds))
+	if q.unique != nil {
+		q.unique.Settled(ds)
+	}
 	for i := range ds {
 		d := &ds[i]
 		if d.Redelivered {
@@ -175,6 +181,12 @@ func (q *Queue) Get(noAck bool) (d queue.Delivery, left int, ok bool, err error)
 		}
 		if d.Redelivered {
 			q.count.redelivered++
+		}
+		if q.unique != nil {
+			q.unique.Hand([]queue.Delivery{d}, true)
+			if noAck {
+				q.unique.Forget(d.Msg)
+			}
 		}
 	}
 	if q.timed && !q.quiet {

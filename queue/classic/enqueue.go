@@ -12,6 +12,11 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 		return
 	}
 	q.mu.Lock()
+	if q.unique != nil {
+		if batch = q.siftLocked(batch); len(batch) == 0 {
+			return
+		}
+	}
 	if q.state != running {
 		q.enqueueLateLocked(batch)
 		return
@@ -205,6 +210,9 @@ func (q *Queue) roomLocked(e *queue.Entry, r *message.Receipt) bool {
 		}
 	}
 	q.count.refused++
+	if q.unique != nil {
+		q.unique.Forget(e.Msg)
+	}
 	if q.settings.Overflow == queue.RejectPublishDLX {
 		q.buryLocked(item{msg: e.Msg}, queue.ReasonMaxlen)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/dedup"
 	"github.com/leveretmq/leveret/queue/dispatch"
 	"github.com/leveretmq/leveret/queue/retry"
 )
@@ -81,6 +82,7 @@ type Queue struct {
 
 	delayed delayed
 	notes   *retry.Notes // nil until there are some
+	unique  *dedup.Set   // nil unless duplicates are dropped
 
 	after after
 	count counters
@@ -97,7 +99,7 @@ const (
 
 type counters struct {
 	published, delivered, deliveredNoAck, got, gotNoAck, getEmpty, acked, redelivered uint64
-	deadLettered, expired, dropped, refused                                           uint64
+	deadLettered, expired, dropped, refused, duplicates                               uint64
 }
 
 // New makes a classic queue, or reopens a durable one if env names its log. It
@@ -114,6 +116,9 @@ func New(env queue.Env, spec queue.Spec) (queue.Queue, error) {
 		multi: spec.Arguments.MaxPriority > 0,
 		lanes: make([]lane, spec.Arguments.MaxPriority+1),
 		fresh: noneFresh,
+	}
+	if header := spec.Arguments.Deduplication; header != "" {
+		q.unique = dedup.NewSet(header)
 	}
 	if spec.Arguments.SingleActive {
 		q.consumers.Mode = dispatch.FirstCome
@@ -210,7 +215,7 @@ func (q *Queue) Status() queue.Status {
 		Published:     q.count.published, Delivered: q.count.delivered, DeliveredNoAck: q.count.deliveredNoAck,
 		Got: q.count.got, GotNoAck: q.count.gotNoAck, GetEmpty: q.count.getEmpty, Acked: q.count.acked,
 		Redelivered: q.count.redelivered, DeadLettered: q.count.deadLettered, Expired: q.count.expired,
-		Dropped: q.count.dropped, Refused: q.count.refused,
+		Dropped: q.count.dropped, Refused: q.count.refused, Duplicates: q.count.duplicates,
 	}
 	if l := q.topLocked(); l != nil {
 		if it := l.next(); it != nil {

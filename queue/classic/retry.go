@@ -222,7 +222,7 @@ func (q *Queue) trimDelayedLocked() bool {
 		return false // those that are left are being read
 	}
 	_, id := d.order.First()
-	if d.items[id].msg == nil && q.settings.DeadLetter != nil {
+	if d.items[id].msg == nil && (q.settings.DeadLetter != nil || q.unique != nil) {
 		q.after.wantDue = true
 		return false
 	}

@@ -40,6 +40,9 @@ func (q *Queue) Settle(s *queue.Subscription, ds []queue.Delivery, how queue.Out
 
 func (q *Queue) acceptLocked(ds []queue.Delivery) {
 	q.count.acked += uint64(len(ds))
+	if q.unique != nil {
+		q.unique.Settled(ds)
+	}
 	if q.log == nil {
 		return
 	}
@@ -53,6 +56,9 @@ func (q *Queue) acceptLocked(ds []queue.Delivery) {
 // returnLocked puts messages back to their places; again says that their
 // clients have seen them.
 func (q *Queue) returnLocked(ds []queue.Delivery, again bool) {
+	if q.unique != nil {
+		q.unique.Hand(ds, false)
+	}
 	if q.retries && again {
 		q.retryLocked(ds)
 		return
@@ -108,6 +114,9 @@ func (q *Queue) Purge() (int, error) {
 		q.purgeLaneLocked(i)
 	}
 	q.delayed.apart = nil
+	if q.unique != nil {
+		q.unique.Purge()
+	}
 	q.nonEmpty = laneSet{}
 	q.ready, q.readyStored, q.readyBytes, q.paged, q.memory = 0, 0, 0, 0, 0
 	q.timed = false

@@ -38,7 +38,10 @@ func (q *Queue) open() error {
 		}
 		q.takeOver(info)
 	}
-	return q.readNotes()
+	if err := q.readNotes(); err != nil {
+		return err
+	}
+	return q.readUnique()
 }
 
 // takeOver makes a recovered lane of the log ready.

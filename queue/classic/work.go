@@ -45,6 +45,9 @@ func (q *Queue) buryLocked(it item, why queue.Reason) {
 			q.count.dropped++
 		}
 	}
+	if q.unique != nil && it.msg != nil {
+		q.unique.Forget(it.msg)
+	}
 	target := q.settings.DeadLetter
 	if target == nil || q.env.DeadLetter == nil {
 		if it.stored {

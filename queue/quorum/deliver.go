@@ -101,6 +101,9 @@ func (q *Queue) Taken(s *queue.Subscription, ds []queue.Delivery) {
 			}
 		}
 	}
+	if q.unique != nil {
+		q.unique.Hand(ds, true)
+	}
 	if !s.NoAck {
 		q.count.delivered += uint64(len(ds))
 		return
@@ -122,6 +125,9 @@ func (q *Queue) PutBack(ds []queue.Delivery) {
 
 // giveLocked gives a command about deliveries.
 func (q *Queue) giveLocked(op op, ds []queue.Delivery) {
+	if q.unique != nil && op == opSettle {
+		q.unique.Settled(ds)
+	}
 	q.ids = q.ids[:0]
 	for i := range ds {
 		q.ids = append(q.ids, ds[i].ID)
@@ -164,6 +170,9 @@ func (q *Queue) Get(noAck bool) (d queue.Delivery, left int, ok bool, err error)
 
 func (q *Queue) countGetLocked(got []queue.Delivery, noAck bool) {
 	q.handed = true
+	if q.unique != nil {
+		q.unique.Hand(got, true)
+	}
 	if got[0].Redelivered {
 		q.count.redelivered++
 	}

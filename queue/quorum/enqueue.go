@@ -15,6 +15,11 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 		return
 	}
 	q.mu.Lock()
+	if q.unique != nil && q.state != gone && !q.m.full {
+		if batch = q.siftLocked(batch); len(batch) == 0 {
+			return
+		}
+	}
 	switch {
 	case q.state == gone:
 		q.mu.Unlock()
@@ -40,6 +45,20 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 	q.addLocked(batch)
 	q.proceedLocked()
 	q.unlock()
+}
+
+// siftLocked drops the duplicates of a batch. They count as enqueued for their
+// publishers. If nothing is left it unlocks.
+func (q *Queue) siftLocked(batch []queue.Entry) []queue.Entry {
+	rest, lost := q.unique.Sift(batch)
+	q.count.duplicates += uint64(len(batch) - len(rest))
+	for _, r := range lost {
+		r.Release() // its owner may be told: it takes no lock of a queue
+	}
+	if len(rest) == 0 {
+		q.mu.Unlock()
+	}
+	return rest
 }
 
 // refuse tells the publishers of a batch that it was not taken.

@@ -122,6 +122,8 @@ type effects struct {
 	dead   []corpse            // to be dead-lettered
 	gone   []uint64            // to be settled in the log
 	redone bool                // some of handed were handed out before
+	mourns bool                // the caller wants to know lost
+	lost   []*message.Message  // that died and are forgotten
 }
 
 // A corpse is a message that died.
@@ -484,6 +486,9 @@ func (m *machine) bury(id queue.ID, s *slot, why reason, fx *effects) {
 	switch m.rules.graves {
 	case forgotten:
 		fx.gone = append(fx.gone, uint64(id))
+		if fx.mourns {
+			fx.lost = append(fx.lost, s.msg)
+		}
 	case sent:
 		fx.dead = append(fx.dead, corpse{id, s.msg, why})
 	case kept:

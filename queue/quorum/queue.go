@@ -25,6 +25,7 @@ import (
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/dedup"
 	"github.com/leveretmq/leveret/queue/dispatch"
 	"github.com/leveretmq/leveret/queue/retry"
 )
@@ -58,6 +59,7 @@ type Queue struct {
 	consumers dispatch.Consumers
 	lastID    queue.ID // of messages and notes
 	notes     retry.Notes
+	unique    *dedup.Set        // nil unless duplicates are dropped
 	apart     map[queue.ID]bool // that were found waiting for their time; nil if none is in a lane's block
 
 	cmd    command              // scratch: the command that is given
@@ -94,7 +96,7 @@ const (
 
 type counters struct {
 	published, delivered, deliveredNoAck, got, gotNoAck, getEmpty, acked, redelivered uint64
-	deadLettered, expired, dropped, refused                                           uint64
+	deadLettered, expired, dropped, refused, duplicates                               uint64
 }
 
 // noneFresh is above all ids: no message was just published.
@@ -122,6 +124,10 @@ func open(env queue.Env, spec queue.Spec) (*Queue, error) {
 	if spec.Arguments.SingleActive {
 		q.consumers.Mode = dispatch.ByPriority
 	}
+	if header := spec.Arguments.Deduplication; header != "" {
+		q.unique = dedup.NewSet(header)
+	}
+	q.fx.mourns = q.unique != nil
 	q.applyLocked(queue.Merge(nil, nil)) // nobody else has the queue yet
 	if err := q.openLog(); err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", q.text, err)
@@ -161,6 +167,13 @@ func (q *Queue) doLocked() {
 	}
 	if len(q.fx.dead) > 0 {
 		q.mournLocked()
+	}
+	if len(q.fx.lost) > 0 {
+		for i, m := range q.fx.lost {
+			q.unique.Forget(m)
+			q.fx.lost[i] = nil
+		}
+		q.fx.lost = q.fx.lost[:0]
 	}
 	if len(q.fx.gone) >= dispatch.Turn {
 		q.flushGoneLocked()
@@ -261,7 +274,7 @@ func (q *Queue) Status() queue.Status {
 		Published: q.count.published, Delivered: q.count.delivered, DeliveredNoAck: q.count.deliveredNoAck,
 		Got: q.count.got, GotNoAck: q.count.gotNoAck, GetEmpty: q.count.getEmpty, Acked: q.count.acked,
 		Redelivered: q.count.redelivered, DeadLettered: q.count.deadLettered, Expired: q.count.expired,
-		Dropped: q.count.dropped, Refused: q.count.refused,
+		Dropped: q.count.dropped, Refused: q.count.refused, Duplicates: q.count.duplicates,
 	}
 	if _, head, _ := m.head(); head != nil {
 		s.HeadTime = head.msg.Time
@@ -296,7 +309,7 @@ func (q *Queue) haltLocked() {
 	q.m = newMachine()
 	q.m.rules = rules
 	q.notes, q.apart = retry.Notes{}, nil
-	q.fx = effects{}
+	q.fx = effects{mourns: q.fx.mourns}
 	q.after.epoch++
 	q.after.late = nil
 }

@@ -17,6 +17,9 @@ func (q *Queue) Settle(s *queue.Subscription, ds []queue.Delivery, how queue.Out
 		q.mu.Unlock()
 		return
 	}
+	if q.unique != nil {
+		q.unique.Hand(ds, false)
+	}
 	switch how {
 	case queue.Accepted:
 		q.count.acked += uint64(len(ds))
@@ -78,6 +81,9 @@ func (q *Queue) Purge() (int, error) {
 	q.timed = false
 	q.notes.ForgetAll(func(v retry.Note) bool { return q.m.table.get(v.ID) == nil })
 	q.apart = nil
+	if q.unique != nil {
+		q.unique.Purge()
+	}
 	q.after.epoch++ // what is being read is not wanted any more
 	q.unlock()
 	return n, nil

@@ -46,6 +46,11 @@ func (q *Queue) openLog() error {
 		return err
 	}
 	q.setApart()
+	if q.unique != nil {
+		if err := q.unique.Restore(log, lanes); err != nil {
+			return err
+		}
+	}
 	return q.exhume()
 }
 
@@ -92,6 +97,9 @@ func (q *Queue) exhumeOne(id queue.ID, why reason) (found bool, err error) {
 		m := new(message.Message)
 		if err := record.Revive(m, &recs[0]); err != nil {
 			return false, err
+		}
+		if q.unique != nil {
+			q.unique.Forget(m)
 		}
 		q.m.exhume(number, arrival{id, m, recs[0].Expires, q.notes.Of(id).Count}, why)
 		return true, nil

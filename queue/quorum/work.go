@@ -38,6 +38,9 @@ func (q *Queue) mournLocked() {
 	kept := q.m.rules.graves == kept
 	for i := range q.fx.dead {
 		c := &q.fx.dead[i]
+		if q.unique != nil {
+			q.unique.Forget(c.msg)
+		}
 		q.graveLocked(c.reason, kept, kept).add(c.id, c.msg)
 		if kept && c.reason != expired { // that it has expired it would find out again
 			q.noteLocked(c.id, q.m.table.get(c.id).count, c.reason)

@@ -1,0 +1,35 @@
+package classic
+
+import (
+	"fmt"
+
+	"github.com/leveretmq/leveret/queue"
+)
+
+// siftLocked drops the duplicates of a batch. They count as enqueued for their
+// publishers. If nothing is left it unlocks.
+func (q *Queue) siftLocked(batch []queue.Entry) []queue.Entry {
+	if q.state == gone {
+		return batch
+	}
+	rest, lost := q.unique.Sift(batch)
+	q.count.duplicates += uint64(len(batch) - len(rest))
+	for _, r := range lost {
+		r.Release() // a receipt's owner may be told: it takes no lock of a queue
+	}
+	if len(rest) == 0 {
+		q.mu.Unlock()
+	}
+	return rest
+}
+
+// readUnique takes note of the ids of a reopened queue's messages.
+func (q *Queue) readUnique() error {
+	if q.unique == nil {
+		return nil
+	}
+	if err := q.unique.Restore(q.log, len(q.lanes)); err != nil {
+		return fmt.Errorf("read the ids of its messages: %w", err)
+	}
+	return nil
+}
