@@ -9,7 +9,7 @@ ROUNDS    ?= 100
 SOAK      ?= 10m
 
 .DEFAULT_GOAL := build
-.PHONY: run build man test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl interop-celery interop-tools crash soak bench bench-peers fuzz cover clean
+.PHONY: run build man test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl interop-celery interop-tools interop-image interop-tls crash soak bench bench-peers fuzz cover clean
 
 build: ## build bin/leveret
 	@mkdir -p bin
@@ -45,7 +45,7 @@ unit:
 interop: build
 	@scripts/test-deps
 	@$(MAKE) --no-print-directory -j 5 --output-sync=target interop-readme interop-node interop-python interop-c interop-go \
-		interop-amqplib interop-perl interop-celery interop-tools
+		interop-amqplib interop-perl interop-celery interop-tools interop-image interop-tls
 
 interop-readme:
 	@echo '== examples of the README'
@@ -77,6 +77,12 @@ interop-tools:
 	@echo '== tools: definitions of a real RabbitMQ, rabbitmqadmin, Prometheus'
 	@LEVERET_MANAGEMENT_LISTEN=127.0.0.1:0 LEVERET_PROMETHEUS_LISTEN=127.0.0.1:0 \
 		scripts/with-broker scripts/with-rabbitmq go test -count=1 -tags tools ./interop_test/tools
+interop-image: # it needs the usual ports
+	@echo '== as the image of RabbitMQ is used'
+	@scripts/own-network interop_test/image/test.sh
+interop-tls:
+	@echo '== TLS: openssl, amqplib, pika'
+	@interop_test/tls/test.sh
 
 crash: ## kill brokers and stores ROUNDS times under load and look for what was confirmed
 	LEVERET_CRASH_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v -run 'TestCrash$$' ./persistence
