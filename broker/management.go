@@ -88,7 +88,7 @@ func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget
 		return nil
 	}
 	b.api = management.New(management.Config{
-		Log: b.log, VHosts: b.vhosts, Auth: authority, Store: b.store, Connections: connections{b.server}, Alarms: b.server.Alarms, Maintenance: b.server,
+		Log: b.log, VHosts: b.vhosts, Auth: authority, Store: b.store, Connections: connections{b.server}, Certificates: b.expiries, Alarms: b.server.Alarms, Maintenance: b.server,
 		Node: b.nodeName(), ClusterName: b.cfg.ClusterName, Product: "Leveret", ProductVersion: cmp.Or(b.cfg.ProductVersion, Version()), CompatibleVersion: compatibleVersion,
 		DefaultQueueType: b.cfg.DefaultQueueType, ConsumerTimeout: consumerTimeout(b.cfg.Limits),
 		Operator: operator{b}, DataDir: b.cfg.DataDir, MemoryLimit: b.cfg.MemoryLimit, QueueMemory: memory,
