@@ -143,7 +143,7 @@ func (ch *channel) fail(id frames.MethodID, err error) error {
 	if !ok || e.Code.Hard() {
 		return ch.conn.fail(id, err)
 	}
-	ch.log.Warn("closing channel", zap.Uint16("channel", ch.id), zap.String("reason", e.ReplyText()), zap.String("user", ch.conn.user.Name))
+	ch.log.Named("channel").Warn("closing channel", zap.Uint16("channel", ch.id), zap.String("reason", e.ReplyText()), zap.String("user", ch.conn.user.Name))
 	if e.Unbound {
 		id = 0
 	}

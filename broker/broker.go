@@ -80,6 +80,7 @@ func (b *Broker) Start() (net.Addr, error) {
 	b.running.Go(func() { b.alarms.run(ctx) })
 	b.running.Go(func() { b.logs.run(ctx) })
 	b.logs.vhosts.Store(b.vhosts)
+	b.watchCertificates(ctx)
 	b.startManagement(ctx)
 	if l := b.pprofListener; l != nil {
 		b.running.Go(func() { serveProfiles(ctx, l, b.log) })

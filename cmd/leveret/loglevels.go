@@ -14,7 +14,7 @@ import (
 )
 
 // logLevels decide what is logged, and can be changed while the broker runs. A
-// line's category is the name of its logger.
+// line's category is the name of its logger, or the last part of it.
 type logLevels struct {
 	mu      sync.Mutex // held for a change
 	current atomic.Pointer[levelSet]
@@ -129,7 +129,7 @@ func (s *levelSet) of(category string, own zapcore.Level) zapcore.Level {
 
 // Check implements zapcore.Core.
 func (c *levelCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	category, _, _ := strings.Cut(e.LoggerName, ".")
+	category := e.LoggerName[strings.LastIndexByte(e.LoggerName, '.')+1:]
 	if category == "" {
 		category = "default"
 	}
