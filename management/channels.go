@@ -85,7 +85,11 @@ func (r *request) channelObject(c *Channel, peers map[string]object, d details) 
 	}
 	addRuntime(&o)
 	figures := channelCounters(c)
-	if stats := messageStats(&figures, r.s.sampler.view(part{aChannel, c.VHost, name}), d); stats != nil {
+	w := r.s.sampler.view(part{aChannel, c.VHost, name})
+	if !w.idle.IsZero() {
+		o.add("idle_since", timeText(w.idle))
+	}
+	if stats := messageStats(&figures, w, d); stats != nil {
 		o.add("message_stats", stats)
 	}
 	return o

@@ -86,6 +86,9 @@ type queueSample struct {
 	typ string
 	at  time.Time
 	st  queue.Status
+	// drain is in how many seconds the queue will be empty; NaN if it does not look
+	// like that.
+	drain float64
 }
 
 type (
@@ -150,6 +153,8 @@ func ownQueueMetrics() []queueFigure {
 	return []queueFigure{
 		{family: queueExtras, name: "queue_oldest_message_age_seconds", help: "Age of the oldest ready message; 0 if there is none",
 			value: oldestAge, total: math.Max},
+		{family: queueExtras, name: "queue_drain_seconds", help: "Time in which the ready messages will be gone at the present rate; NaN if they do not become fewer",
+			value: func(q *queueSample) float64 { return q.drain }, total: maxOrNaN, none: math.NaN()},
 		count("dead_lettered", "Messages that queues have sent to their dead-letter exchange", deadLettered),
 		count("expired", "Messages whose time to live ran out", expired),
 		count("dropped", "Messages that went because a queue was at its maximum length", dropped),
@@ -181,6 +186,17 @@ func minOrNaN(a, b float64) float64 {
 		return a
 	}
 	return min(a, b)
+}
+
+// maxOrNaN is the larger of two numbers; NaN is none.
+func maxOrNaN(a, b float64) float64 {
+	switch {
+	case math.IsNaN(a):
+		return b
+	case math.IsNaN(b):
+		return a
+	}
+	return max(a, b)
 }
 
 func oldestAge(q *queueSample) float64 {

@@ -1,6 +1,8 @@
 package management
 
 import (
+	"slices"
+
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/vhost"
 )
@@ -194,6 +196,7 @@ func (k kind) metrics() []metric {
 
 var (
 	queueSampled    = []metric{mPublish, mAck, mDeliver, mDeliverGet, mDeliverNoAck, mGet, mGetEmpty, mGetNoAck, mRedeliver, mMessages, mReady, mUnacked}
+	readySampled    = slices.Index(queueSampled, mReady)
 	exchangeSampled = []metric{mPublishIn, mPublishOut}
 	channelSampled  = []metric{mPublish, mConfirm, mReturnUnroutable, mDropUnroutable, mAck, mDeliver, mDeliverGet, mDeliverNoAck, mGet, mGetEmpty, mGetNoAck, mRedeliver}
 	brokerSampled   = []metric{mPublish, mConfirm, mReturnUnroutable, mDropUnroutable, mAck, mDeliver, mDeliverGet, mDeliverNoAck, mGet, mGetEmpty,

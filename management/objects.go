@@ -113,7 +113,9 @@ func (o *objects) queues() {
 		all = slices.Grow(all, len(refs))
 		for _, q := range refs {
 			if name := q.Spec.Name; o.queue == nil || o.queue.MatchString(name) {
-				all = append(all, sampled[queueSample]{labelText("queue", name, "vhost", v.Name()), queueSample{at: now, st: q.Queue.Status()}})
+				st := q.Queue.Status()
+				all = append(all, sampled[queueSample]{labelText("queue", name, "vhost", v.Name()),
+					queueSample{at: now, st: st, drain: o.s.sampler.drain(v.Name(), name, st.Ready)}})
 			}
 		}
 	})

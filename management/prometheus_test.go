@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
@@ -356,4 +358,40 @@ func TestLoginsAreCounted(t *testing.T) {
 	wantLines(t, a.scrape("/metrics"), `rabbitmq_auth_attempts_failed_total{protocol="http"} 1`)
 	a.do("DELETE", "/auth/attempts/rabbit@test", "", 204)
 	a.do("GET", "/auth/attempts/rabbit@other", "", 404)
+}
+
+func TestDepthOfDeadLetters(t *testing.T) {
+	a := newAPI(t, nil)
+	for name, arguments := range map[string]string{
+		"dead": `{}`, "q": `{"x-dead-letter-exchange":"","x-dead-letter-routing-key":"dead"}`,
+		"dead2": `{}`, "q2": `{"x-dead-letter-exchange":"amq.fanout"}`, "other": `{}`,
+	} {
+		a.do("PUT", "/queues/%2F/"+name, `{"arguments":`+arguments+`}`, 201)
+	}
+	a.do("POST", "/bindings/%2F/e/amq.fanout/q/dead2", "{}", 201)
+	for _, q := range []string{"dead", "dead", "dead2", "other", "q"} {
+		a.publish(q, "m")
+	}
+	wantLines(t, a.scrape("/metrics"), "leveret_dead_letter_messages 3")
+}
+
+func TestDrainEstimate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		defer a.s.Shutdown(t.Context())
+		a.do("PUT", "/queues/%2F/q", "", 201)
+		for range 20 {
+			a.publish("q", "m")
+		}
+		wantLines(t, a.scrape("/metrics"), "leveret_queue_drain_seconds NaN")
+		has(t, a.do("GET", "/queues/%2F/q", "", 200), J{"drain_seconds": nil})
+		time.Sleep(sampleInterval)
+		synctest.Wait() // a sample was taken
+		a.do("POST", "/queues/%2F/q/get", `{"count":5,"ackmode":"ack_requeue_false","encoding":"auto"}`, 200)
+		time.Sleep(sampleInterval)
+		synctest.Wait()
+		wantLines(t, a.scrape("/metrics"), "leveret_queue_drain_seconds 15") // 15 are left, one a second goes
+		wantLines(t, a.scrape("/metrics/per-object"), `leveret_queue_drain_seconds{queue="q",vhost="/"} 15`)
+		has(t, a.do("GET", "/queues/%2F/q", "", 200), J{"drain_seconds": 15.0})
+	})
 }

@@ -2,6 +2,7 @@ package management
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -170,7 +171,9 @@ func (r *request) addQueueFigures(o *object, q *queueRow, d details, single bool
 	addOrNull(o, "exclusive_consumer_tag", st.ExclusiveTag, st.ExclusiveTag != "", single)
 	addOrNull(o, "single_active_consumer_tag", st.ActiveTag, st.ActiveTag != "", single)
 	addOrNull(o, "head_message_timestamp", st.HeadTime/1000, st.HeadTime != 0, single)
-	addUse(o, &st)
+	addUse(o, &st, w.idle)
+	drain := r.s.sampler.drain(q.vhost, q.info.Spec.Name, st.Ready)
+	addOrNull(o, "drain_seconds", drain, !math.IsNaN(drain), single)
 	if stats := messageStats(&c, w, d); stats != nil {
 		o.add("message_stats", stats)
 	}
@@ -183,9 +186,12 @@ func (r *request) addQueueFigures(o *object, q *queueRow, d details, single bool
 // addUse adds how well the consumers keep up, or since when there is nobody.
 // The capacity is the chance that a message finds a consumer with room: it is
 // certain while none is waiting.
-func addUse(o *object, st *queue.Status) {
+func addUse(o *object, st *queue.Status, idle time.Time) {
 	if st.IdleSince > 0 {
-		o.add("idle_since", timeText(time.UnixMilli(st.IdleSince)))
+		idle = time.UnixMilli(st.IdleSince)
+	}
+	if !idle.IsZero() {
+		o.add("idle_since", timeText(idle))
 	}
 	capacity := 0
 	if st.Ready == 0 && st.Consumers > 0 {

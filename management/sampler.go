@@ -2,6 +2,7 @@ package management
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -45,11 +46,12 @@ type sampler struct {
 
 // A series is what is remembered of one object. It is guarded by sampler.mu.
 type series struct {
-	round uint64   // of the last sample
-	last  []int64  // by the kind's metrics
-	rates []rate   // the same; replaced as a whole. Nil is all 0
-	past  *history // nil until the figures have changed
-	typ   string   // of a queue
+	round uint64    // of the last sample
+	last  []int64   // by the kind's metrics
+	rates []rate    // the same; replaced as a whole. Nil is all 0
+	past  *history  // nil until the figures have changed
+	typ   string    // of a queue
+	busy  time.Time // of the last sample that differed from the one before
 }
 
 // A departure is what sort of object is no more.
@@ -185,6 +187,9 @@ func (s *sampler) noteLocked(p part, figures []int64, elapsed time.Duration) {
 	}
 	e.round = s.round
 	changed := e.note(p.kind.metrics(), figures, elapsed)
+	if changed || e.busy.IsZero() {
+		e.busy = s.at
+	}
 	if e.past == nil && (changed || p.kind.unbounded()) && s.mayRememberLocked(p.kind) {
 		e.past = newHistory(p.kind)
 	}
@@ -349,6 +354,7 @@ type view struct {
 	kind  kind
 	at    time.Time // of the last sample
 	rates []rate
+	idle  time.Time // since when its figures are the same; zero if they have just changed
 	// points reads the past of one figure; see history.column.
 	points func(m metric, age time.Duration) []point
 }
@@ -363,6 +369,9 @@ func (s *sampler) view(p part) view {
 		return w
 	}
 	w.rates = e.rates
+	if e.busy.Before(s.at) {
+		w.idle = e.busy
+	}
 	if e.past == nil {
 		return w
 	}
@@ -376,6 +385,21 @@ func (s *sampler) view(p part) view {
 		return e.past.column(i, age)
 	}
 	return w
+}
+
+// drain is in how many seconds a queue's ready messages will be gone at the rate of
+// the last interval; NaN if they do not become fewer.
+func (s *sampler) drain(vhost, queue string, ready int) float64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.series[part{aQueue, vhost, queue}]
+	if e == nil || e.rates == nil || ready == 0 {
+		return math.NaN()
+	}
+	if r := float64(e.rates[readySampled]); r < 0 {
+		return float64(ready) / -r
+	}
+	return math.NaN()
 }
 
 func noPoints(metric, time.Duration) []point { return nil }

@@ -85,6 +85,7 @@ type tally struct {
 	churn      counters
 	departed   map[departure]counters
 	routed     float64 // by the exchanges there are
+	dead       deadTargets
 	// unconfirmed is how many publishes wait for a confirm.
 	unconfirmed float64
 }
@@ -142,7 +143,7 @@ func (c *totalsCollector) tally() *tally {
 			return t
 		}
 	}
-	t := &tally{at: time.Now(), byType: make(map[string]*counters), ends: make(map[burial]endings),
+	t := &tally{at: time.Now(), dead: make(deadTargets), byType: make(map[string]*counters), ends: make(map[burial]endings),
 		queues: newSums(queueMetrics()), extras: newSums(ownQueueMetrics()), exchanges: newSums(exchangeMetrics()),
 		channels: newSums(channelMetrics()), connections: newSums(connectionMetrics())}
 	for _, typ := range queueTypes {
@@ -171,6 +172,7 @@ func (c *totalsCollector) addVHost(t *tally, v *vhost.VHost) {
 	for i := range c.refs {
 		ref := &c.refs[i]
 		q := queueSample{typ: ref.Spec.Arguments.Type, at: t.at, st: ref.Queue.Status()}
+		q.drain = c.s.sampler.drain(v.Name(), ref.Spec.Name, q.st.Ready)
 		t.queueCount++
 		t.consumerCount += q.st.Consumers
 		t.queues.add(&q)
@@ -178,6 +180,7 @@ func (c *totalsCollector) addVHost(t *tally, v *vhost.VHost) {
 		n := queueCounters(&q.st)
 		t.ofType(q.typ).plus(&n)
 		c.noteEnds(ref, &q.st)
+		t.dead.note(v, &ref.Spec.Arguments, &q.st)
 	}
 	for info := range v.Exchanges() {
 		if hidden(v, &info) {
@@ -224,8 +227,7 @@ func (c *totalsCollector) noteEnds(q *vhost.QueueRef, st *queue.Status) {
 		a = &aliveEnds{}
 		c.alive[q.Queue] = a
 	}
-	_, set := st.Policy.Definition["dead-letter-exchange"]
-	a.burial = burial{q.Spec.Arguments.Type, set || q.Spec.Arguments.DeadLetter != nil}
+	a.burial = burial{q.Spec.Arguments.Type, deadLetters(&q.Spec.Arguments, st)}
 	a.endings, a.round = e, c.round
 }
 
@@ -275,6 +277,7 @@ func (e *emitter) totals(t *tally) {
 	emitTotals(e, t, &t.connections, aConnection)
 	ours := *e
 	ours.prefix = "leveret_"
+	ours.gauge("dead_letter_messages", "Messages in the queues that dead letters go to", float64(t.dead.messages()))
 	emitTotals(&ours, t, &t.extras, aQueue)
 }
 
