@@ -147,6 +147,14 @@ func TestChurnCounts(t *testing.T) {
 	}
 }
 
+// TestSlowConsumerLosesNothing ends before a consumer has got everything.
+func TestSlowConsumerLosesNothing(t *testing.T) {
+	r := mustRun(t, startBroker(t), scenario(t, "duration: 50ms", "warmup: 0s", "timeout: 200ms", "consumer-latency: 20ms", "prefetch: 2", "rate: 10k"))
+	if r.Missing != 0 || len(r.Notes) != 1 || !strings.HasSuffix(r.Notes[0], "deliveries were still to come after 200ms, the timeout, and were not waited for") {
+		t.Errorf("%d missing, notes %q", r.Missing, r.Notes)
+	}
+}
+
 func TestNoBroker(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -42,6 +42,7 @@ type run struct {
 	target   atomic.Int64  // consumed messages that are waited for
 	reached  chan struct{} // holds a token when target is reached or confirms are complete
 	writers  sync.WaitGroup
+	hurried  bool          // settle ran out of time while deliveries still came
 	finished chan struct{} // closed when all publishers have ended; nil without any
 	trouble  chan struct{} // closed with the first error
 
@@ -279,7 +280,7 @@ func (r *run) watch(ctx context.Context, phase string, limit time.Duration, done
 }
 
 // settle waits until all confirms and deliveries have come, or none comes for
-// the drain time.
+// the drain time, or the timeout is over.
 func (r *run) settle(ctx context.Context, phase string) {
 	r.target.Store(r.due())
 	tick := time.NewTicker(r.m.o.Interval)
@@ -294,6 +295,7 @@ func (r *run) settle(ctx context.Context, phase string) {
 		case <-tick.C:
 			r.m.sample(phase)
 		case <-end.C:
+			r.hurried = true
 			return
 		case <-ctx.Done():
 			return
@@ -339,6 +341,11 @@ func (r *run) unconfirmed() int64 {
 func (r *run) account() {
 	r.result.Unconfirmed = r.unconfirmed()
 	r.result.Missing = max(0, r.due()-r.m.consumed.Load())
+	if r.hurried && r.result.Missing > 0 {
+		r.result.Notes = append(r.result.Notes, fmt.Sprintf("%s deliveries were still to come after %v, the timeout, and were not waited for",
+			formatCount(float64(r.result.Missing)), r.sc.Timeout))
+		r.result.Missing = 0
+	}
 }
 
 // part closes all connections in order, publishers first.
