@@ -113,6 +113,9 @@ func (q *Queue) handedLocked(ds []queue.Delivery) {
 	if q.unique != nil {
 		q.unique.Hand(ds, true)
 	}
+	if q.multi && q.log != nil {
+		q.markLocked(ds)
+	}
 	for i := range ds {
 		d := &ds[i]
 		q.unackedBytes += int64(len(d.Msg.Body))
@@ -169,6 +172,9 @@ func (q *Queue) Get(noAck bool) (d queue.Delivery, left int, ok bool, err error)
 		q.count.got++
 		q.unacked++
 		q.unackedBytes += int64(len(it.msg.Body))
+		if q.multi && it.stored {
+			q.markLocked([]queue.Delivery{{Msg: it.msg, ID: it.id, Stored: true}})
+		}
 		if it.stored {
 			q.unackedStored++
 			q.deliveredTo = max(q.deliveredTo, it.id)

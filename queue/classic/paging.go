@@ -200,6 +200,7 @@ type load struct {
 	size        int                           // of the block, in bytes of bodies and headers
 	pages                                     // as they were at the start
 	apart       map[queue.ID]persistence.Lane // not to be read: see delayed
+	handed      queue.ID                      // up to this id they were handed out before a restart
 	ready       chan struct{}
 }
 
@@ -247,7 +248,7 @@ func (q *Queue) beginLoadLocked() load {
 	}
 	q.after.wantLoad = false
 	q.after.loading = make(chan struct{})
-	return load{lane: i, epoch: q.after.epoch, size: 2 * int(q.windowNow()), pages: q.lanes[i].paged, apart: q.delayed.apart, ready: q.after.loading}
+	return load{lane: i, epoch: q.after.epoch, size: 2 * int(q.windowNow()), pages: q.lanes[i].paged, apart: q.delayed.apart, handed: q.handedOf(i), ready: q.after.loading}
 }
 
 // read reads a block, from the queue's log and the spill log as one. The lock is
@@ -274,7 +275,7 @@ func (q *Queue) read(ld *load) (block, error) {
 		if queue.ID(rec.ID) > b.end {
 			break
 		}
-		if own && ld.isApart(queue.ID(rec.ID)) {
+		if own && ld.skips(rec) {
 			*list = (*list)[1:]
 			continue
 		}

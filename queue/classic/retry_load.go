@@ -80,13 +80,16 @@ func (q *Queue) forgetApartLocked() {
 	q.delayed.apart, q.delayed.apartTo = nil, 0
 }
 
-// isApart says whether a record is not to be read with its lane. Nobody changes
-// the map while it is in use.
-func (ld *load) isApart(id queue.ID) bool {
+// skips says whether a record is not to be read with its lane, and marks one that
+// was handed out before a restart. Nobody changes the map while it is in use.
+func (ld *load) skips(rec *persistence.Record) bool {
+	if rec.ID <= uint64(ld.handed) {
+		rec.Redelivered = true
+	}
 	if ld.apart == nil {
 		return false
 	}
-	_, apart := ld.apart[id]
+	_, apart := ld.apart[queue.ID(rec.ID)]
 	return apart
 }
 

@@ -32,6 +32,9 @@ type Notes struct {
 	// joint counts the messages whose latest note shares a record, by that: an
 	// earlier version wrote those of a turn as one.
 	joint map[queue.ID]int
+
+	marks  map[persistence.Lane]mark
+	marked bool // some of them are to be written
 }
 
 // noted is a Note and the id of its record.
@@ -45,7 +48,7 @@ type noted struct {
 }
 
 // Any says whether there is anything to forget or to settle.
-func (n *Notes) Any() bool { return len(n.latest) > 0 || len(n.stale) > 0 }
+func (n *Notes) Any() bool { return len(n.latest) > 0 || len(n.stale) > 0 || len(n.marks) > 0 }
 
 // Of is the latest written note about a message, or the zero value.
 func (n *Notes) Of(id queue.ID) Note {
@@ -64,13 +67,16 @@ func (v noted) note(id queue.ID) Note {
 func (n *Notes) Write(v Note) { n.fresh = append(n.fresh, v) }
 
 // Fresh says whether something is to be written.
-func (n *Notes) Fresh() bool { return len(n.fresh) > 0 }
+func (n *Notes) Fresh() bool { return len(n.fresh) > 0 || n.marked }
 
 // Flush makes the records of what was to be written, with the ids after last, but
 // for what keep is false for: the message has left the queue meanwhile. It appends
 // them to dst; the caller appends them to the log. now is in Unix milliseconds.
 func (n *Notes) Flush(dst []persistence.Record, lane persistence.Lane, last queue.ID, now int64, keep func(id queue.ID) bool) []persistence.Record {
-	extra := make([]byte, 0, len(n.fresh)*usualNote)
+	var extra []byte
+	if len(n.fresh) > 0 {
+		extra = make([]byte, 0, len(n.fresh)*usualNote)
+	}
 	for i := range n.fresh {
 		v := &n.fresh[i]
 		if !keep(v.ID) {
@@ -86,7 +92,7 @@ func (n *Notes) Flush(dst []persistence.Record, lane persistence.Lane, last queu
 	if cap(n.fresh) > keptFresh {
 		n.fresh = nil
 	}
-	return dst
+	return n.flushMarks(dst, lane, last, now)
 }
 
 // usualNote is what a note mostly takes at most, in bytes.
@@ -150,6 +156,12 @@ func (n *Notes) Read(log persistence.Log, lane persistence.Lane) error {
 			return nil
 		}
 		for i := range recs {
+			if extra := recs[i].Extra; len(extra) > 0 && extra[0] == markVersion {
+				if err := n.restoreMark(extra, recs[i].ID); err != nil {
+					return err
+				}
+				continue
+			}
 			list, err := parseNotes(recs[i].Extra)
 			if err != nil {
 				return err

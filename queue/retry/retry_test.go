@@ -2,6 +2,7 @@ package retry
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -99,6 +100,50 @@ func TestNotesOfTheFirstVersion(t *testing.T) {
 	if want := []Note{{ID: 5, Count: 2}, {ID: 6, Count: 1, Reason: 4}}; err != nil || !slices.Equal(list, want) {
 		t.Errorf("parsed %+v, %v, want %+v", list, err, want)
 	}
+}
+
+// The latest mark of each lane counts; the one before is settled.
+func TestMarks(t *testing.T) {
+	var n Notes
+	always := func(queue.ID) bool { return true }
+	n.Mark(3, 7)
+	n.Mark(3, 5)
+	n.Mark(4, 6)
+	recs := n.Flush(nil, 9, 10, 77, always)
+	if len(recs) != 2 || n.Fresh() || n.Marked(3) != 7 || n.Marked(4) != 6 || n.Marked(5) != 0 {
+		t.Fatalf("records %+v, marks %d %d %d", recs, n.Marked(3), n.Marked(4), n.Marked(5))
+	}
+	n.Mark(3, 7)
+	if n.Fresh() {
+		t.Error("the same mark is to be written again")
+	}
+	n.Mark(3, 8)
+	if recs = append(recs, n.Flush(nil, 9, 12, 77, always)...); len(recs) != 3 || len(n.TakeStale(nil)) != 1 {
+		t.Errorf("records %+v, want one more, and the one before settled", recs)
+	}
+	var again Notes
+	for i := range recs {
+		if err := again.restoreMark(recs[i].Extra, recs[i].ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again.Marked(3) != 8 || again.Marked(4) != 6 || len(again.TakeStale(nil)) != 1 {
+		t.Errorf("restored marks %d %d, want 8 6", again.Marked(3), again.Marked(4))
+	}
+}
+
+func FuzzParseMark(f *testing.F) {
+	f.Add([]byte{markVersion, 3, 200, 1})
+	f.Add([]byte{markVersion})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		lane, upTo, err := parseMark(b)
+		if err != nil {
+			return
+		}
+		if again := binary.AppendUvarint([]byte{markVersion, byte(lane)}, uint64(upTo)); !slices.Equal(again, b) {
+			t.Errorf("%x became %x", b, again)
+		}
+	})
 }
 
 func FuzzParseNotes(f *testing.F) {
