@@ -35,7 +35,7 @@ func clientGroups() []commandGroup {
 		{"users", "Users and permissions", slices.Concat(userCommands(), permissionCommands())},
 		{"vhosts", "Virtual hosts", vhostCommands()},
 		{"policies", "Policies, limits, parameters", slices.Concat(policyCommands(), limitCommands(), parameterCommands())},
-		{"health", "Health and state", slices.Concat(topCommands(), healthCommands(), stateCommands(), maintenanceCommands())},
+		{"health", "Health and state", slices.Concat(topCommands(), healthCommands(), stateCommands(), maintenanceCommands(), nodeCommands(), diagnoseCommands())},
 		{"definitions", "Definitions", definitionCommands()},
 	}
 }
@@ -119,14 +119,18 @@ func refusedCommands() []command {
 	const oneNode = "this broker is a single node; there is no cluster to join or leave"
 	const erlang = "there is no Erlang in this broker"
 	const wipe = "the HTTP API cannot empty the broker; stop it, delete its data folder (--data-dir), and start it again"
-	const setting = "this is a setting of the broker: start it with --log-level, --memory-limit or --disk-free-limit"
+	const secrets = "configuration files have no encrypted values; take them from the environment with $(NAME), or from files that only the broker may read"
 	var list []command
 	for name, text := range map[string]string{
 		"stop": signal, "shutdown": signal, "stop_app": signal, "start_app": signal,
 		"reset": wipe, "force_reset": wipe,
 		"join_cluster": oneNode, "forget_cluster_node": oneNode, "rename_cluster_node": oneNode, "change_cluster_node_type": oneNode,
 		"eval": erlang, "remote_shell": erlang, "observer": erlang,
-		"set_log_level": setting, "set_vm_memory_high_watermark": setting, "set_disk_free_limit": setting,
+		"force_boot": oneNode, "force_standalone_khepri_boot": oneNode, "update_cluster_nodes": oneNode,
+		"grow": oneNode, "shrink": oneNode, "add_member": oneNode, "delete_member": oneNode, "add_replica": oneNode, "delete_replica": oneNode,
+		"eval_file": erlang, "exec": erlang, "force_gc": erlang, "maybe_stuck": erlang, "runtime_thread_stats": erlang, "schema_info": erlang,
+		"erlang_cookie_hash": erlang, "erlang_cookie_sources": erlang,
+		"encode": secrets, "decode": secrets, "encrypt_conf_value": secrets, "decrypt_conf_value": secrets,
 	} {
 		list = append(list, command{use: name, short: "Not offered", args: cobra.ArbitraryArgs,
 			run: func(context.Context, *session, []string) error {

@@ -289,7 +289,3 @@ func enableFeatureFlag(ctx context.Context, s *session, args []string) error {
 	s.say("Enabling feature flag %q ...", args[0])
 	return orInvalid(s.api.do(ctx, "PUT", apiPath("feature-flags", args[0], "enable"), nil, nil))
 }
-
-func logLocation(_ context.Context, s *session, _ []string) error {
-	return s.result("<stdout>")
-}

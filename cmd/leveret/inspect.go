@@ -44,7 +44,8 @@ func inspectCommands() []command {
 				f.IntP("count", "c", 0, "end after so many; 0 is never")
 				f.Duration("interval", 500*time.Millisecond, "`time` between two looks")
 			}},
-		{use: "unacked QUEUE", short: "Show the consumers of a queue and what their channels have not acknowledged", args: cobra.ExactArgs(1), run: unacked},
+		{use: "unacked QUEUE", short: "Show messages that are out with consumers: who has them, and for how long", args: cobra.ExactArgs(1), run: unacked,
+			flags: func(f *pflag.FlagSet) { f.IntP("count", "c", 50, "show at most so many, up to 500") }},
 		{use: "purge QUEUE", short: "Drop the ready messages of a queue and say how many", args: cobra.ExactArgs(1), run: purgeCounted},
 	}
 }
@@ -184,34 +185,24 @@ func (s *session) deepPeek(ctx context.Context, queue string, body map[string]an
 	return p, err
 }
 
-// unacked shows who holds messages. The channels' numbers are of all queues
-// they consume from.
+// unacked shows who holds which messages, and for how long.
 func unacked(ctx context.Context, s *session, args []string) error {
-	var q struct {
-		Ready     int      `json:"messages_ready"`
-		Unacked   int      `json:"messages_unacknowledged"`
-		Consumers []object `json:"consumer_details"`
+	count, _ := s.flags.GetInt("count") // it is declared above
+	var page struct {
+		Items []object `json:"items"`
+		Total int      `json:"filtered_count"`
 	}
-	if err := s.api.get(ctx, apiPath("queues", s.opts.vhost, args[0]), &q); err != nil {
+	path := apiPath("queues", s.opts.vhost, args[0], "unacked") + "?page=1&page_size=" + strconv.Itoa(min(max(count, 1), 500))
+	if err := s.api.get(ctx, path, &page); err != nil {
 		return s.missingQueue(err, args[0])
 	}
-	var channels []object
-	if err := s.api.get(ctx, apiPath("channels"), &channels); err != nil {
-		return err
+	if s.opts.formatter == "json" {
+		return s.printMessages(page.Items)
 	}
-	s.say("Queue '%s' has %d messages out with consumers, and %d ready", args[0], q.Unacked, q.Ready)
-	byName := map[string]object{}
-	for _, c := range channels {
-		byName[c.text("name")] = c
-	}
-	for _, c := range q.Consumers {
-		ch := byName[c.text("channel_details.name")]
-		c["channel"], c["user"], c["channel_unacknowledged"] = c.at("channel_details.name"), ch["user"], ch["messages_unacknowledged"]
-	}
-	slices.SortFunc(q.Consumers, func(a, b object) int {
-		return number(b["channel_unacknowledged"]) - number(a["channel_unacknowledged"])
-	})
-	return s.print(tableOf(same("channel user consumer_tag ack_required prefetch_count channel_unacknowledged"), q.Consumers))
+	s.say("Queue '%s' has %d messages out with consumers ...", args[0], page.Total)
+	columns := slices.Concat([]column{{"channel", "channel_details.name"}, {"user", "channel_details.user"}},
+		same("consumer_tag delivery_tag age_ms redelivered exchange routing_key payload_bytes payload"))
+	return s.print(tableOf(columns, page.Items))
 }
 
 // number is an integer of the API; 0 if it is none.
