@@ -2,10 +2,12 @@ package broker
 
 import (
 	"errors"
+	"path/filepath"
 	"runtime/debug"
 
 	"go.uber.org/zap"
 
+	"github.com/leveretmq/leveret/config"
 	"github.com/leveretmq/leveret/management"
 )
 
@@ -64,4 +66,18 @@ func (o operator) ResumeListeners() error {
 		o.b.log.Info("listeners resumed: clients can connect")
 	}
 	return err
+}
+
+// logFiles are where the log goes, as RabbitMQ 4.0 writes it.
+func logFiles(cfg config.Config) []string {
+	var files []string
+	if cfg.LogFile != "" && filepath.IsAbs(cfg.LogFile) {
+		files = append(files, cfg.LogFile)
+	} else if cfg.LogFile != "" {
+		files = append(files, filepath.Join(cfg.LogDir, cfg.LogFile))
+	}
+	if !cfg.LogQuiet {
+		files = append(files, "<stdout>")
+	}
+	return files
 }

@@ -57,8 +57,9 @@ type Config struct {
 	// ConsumerTimeout is how long a delivery may stay unacknowledged where
 	// neither queue nor policy says so; 0 is 30 minutes.
 	ConsumerTimeout time.Duration
-	// DataDir is shown for the node.
-	DataDir string
+	// DataDir, and the files of configuration and log, are shown for the node.
+	DataDir               string
+	ConfigFiles, LogFiles []string
 	// MemoryLimit is the broker's, in bytes.
 	MemoryLimit int64
 	// QueueMemory is what waiting messages may take of it; nil is not shown.

@@ -52,7 +52,7 @@ func (r *request) nodeObject() (object, error) {
 		{"mem_limit", r.s.memoryLimit()}, {"mem_alarm", alarms.has("memory")}, {"mem_calculation_strategy", "rss"},
 		{"disk_free_limit", health.DiskLimit}, {"disk_free_alarm", alarms.has("disk")},
 		{"fd_total", p.filesLimit}, {"sockets_total", 0}, {"proc_total", maxGoroutines},
-		{"db_dir", cfg.DataDir}, {"config_files", []any{}}, {"log_files", []any{}}, {"enabled_plugins", []string{"rabbitmq_management", "rabbitmq_prometheus"}},
+		{"db_dir", cfg.DataDir}, {"config_files", append([]string{}, cfg.ConfigFiles...)}, {"log_files", append([]string{}, cfg.LogFiles...)}, {"enabled_plugins", []string{"rabbitmq_management", "rabbitmq_prometheus"}},
 		{"partitions", []any{}}, {"cluster_links", []any{}},
 		{"exchange_types", exchangeTypeObjects()},
 		{"auth_mechanisms", authMechanisms(cfg.Auth.Mechanisms())},
