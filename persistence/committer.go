@@ -24,6 +24,7 @@ type committer struct {
 	next      *group // built
 	done      chan error
 	began     time.Time // the commit of current
+	refill    refill
 	builder   chunkBuilder
 	nextChunk uint64
 	published uint64     // no chunk from this id on is in the index
@@ -56,6 +57,7 @@ func (c *committer) run() {
 			continue
 		}
 		if c.next == nil {
+			c.awaitRefill(timer)
 			c.next = c.build()
 		}
 		if c.next != nil {
@@ -110,7 +112,9 @@ func (c *committer) completed(err error) {
 	g := c.current
 	c.current = nil
 	c.s.commits.Add(1)
-	c.s.latency.Add(time.Since(c.began))
+	took := time.Since(c.began)
+	c.s.latency.Add(took)
+	c.brought(g, took)
 	c.publish(g)
 	c.s.keep.committed(g.bytes)
 	c.s.syncer.committed()

@@ -29,6 +29,7 @@ type Disk struct {
 	sharedSeq   atomic.Uint64 // of shared bodies
 	uncommitted atomic.Int64  // bytes appended, neither committed nor settled
 	waiting     atomic.Int64  // bytes appended since the committer last took all
+	enough      atomic.Int64  // how many of those wake the committer
 	asleep      atomic.Bool   // the committer waits for any work
 	wakeup      chan struct{} // capacity 1
 	blocked     atomic.Bool   // somebody waits in Wait
@@ -227,10 +228,10 @@ func (s *Disk) touch(c *chunk) {
 }
 
 // gathered says that so many bytes were appended. It wakes the committer if
-// it sleeps, or if it could now fill a whole group.
+// it sleeps, or if there is now enough for it.
 func (s *Disk) gathered(size int64) {
 	s.uncommitted.Add(size)
-	n, full := s.waiting.Add(size), int64(s.sizes.group)
+	n, full := s.waiting.Add(size), s.enough.Load()
 	if s.asleep.Load() || n >= full && n-size < full {
 		s.wake()
 	}

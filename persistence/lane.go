@@ -100,6 +100,7 @@ func (ln *lane) settleRange(lo, hi uint64, t *toll) (n int) {
 			continue
 		}
 		n += k
+		ln.hint = i
 		ln.forget(k, before-r.bytes)
 		t.add(ln.refs[i].c, k)
 		if r.live == 0 {

@@ -18,8 +18,9 @@ type cursor struct {
 }
 
 // slab is the most memory that records of one Load share, in bytes: one that
-// stays alive for long keeps no more than this.
-const slab = 64 << 10
+// stays alive for long keeps no more than this. It is the largest size that the
+// runtime does not allocate a span for.
+const slab = 32 << 10
 
 func (l *diskLog) Load(number Lane, from uint64, dst []Record, maxBytes int) ([]Record, error) {
 	ld := loader{l: l, lane: number, from: from, dst: dst, start: len(dst), room: maxBytes}
@@ -289,9 +290,10 @@ func (rd *runReader) refill() bool {
 	if n < slab/4 {
 		n = min(len(rest), max(n, min(slab, rd.room+rd.room/8)))
 	}
-	rd.begin = rd.dec.off
-	rd.copied = make([]byte, n)
-	copy(rd.copied, rest)
+	rest = rest[:n]
+	copied := make([]byte, n) // together with copy it is not cleared first
+	copy(copied, rest)
+	rd.begin, rd.copied = rd.dec.off, copied
 	return true
 }
 

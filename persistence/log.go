@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -104,15 +105,23 @@ func (l *diskLog) Settle(ids []uint64) {
 	done, freed := room[:0], int64(0)
 	t := toll{s: l.s}
 	l.mu.Lock()
-	for _, id := range ids {
+	first := l.firstUncommittedLocked()
+	for i := 0; i < len(ids); {
+		if n := rising(ids[i:], first); n > 0 {
+			l.settleRunsLocked(ids[i], ids[i+n-1], &t)
+			i += n
+			continue
+		}
 		var r *message.Receipt
 		var size int64
-		if b, i := l.uncommittedLocked(id); b == nil {
-			l.settleRunLocked(id, &t)
-		} else if r, size = l.settleEntryLocked(b, i); r != nil {
+		if b, k := l.uncommittedLocked(ids[i]); b != nil {
+			r, size = l.settleEntryLocked(b, k)
+		}
+		if r != nil {
 			done = append(done, r)
 		}
 		freed += size
+		i++
 	}
 	l.tidyLocked()
 	t.pay()
@@ -139,10 +148,40 @@ func (l *diskLog) uncommittedLocked(id uint64) (b *batch, i int) {
 	return nil, -1
 }
 
-func (l *diskLog) settleRunLocked(id uint64, t *toll) {
+// firstUncommittedLocked is the least id that may be of an uncommitted record.
+func (l *diskLog) firstUncommittedLocked() uint64 {
+	for _, f := range l.flights {
+		if f.done < len(f.entries) {
+			return f.entries[f.done].id
+		}
+	}
+	if len(l.pending) > 0 {
+		return l.pending[0].entries[0].id
+	}
+	return math.MaxUint64
+}
+
+// rising is how many ids from the front on follow one another without a gap and
+// are below a limit.
+func rising(ids []uint64, limit uint64) int {
+	if ids[0] >= limit {
+		return 0
+	}
+	n := 1
+	for n < len(ids) && ids[n] == ids[0]+uint64(n) && ids[n] < limit {
+		n++
+	}
+	return n
+}
+
+// settleRunsLocked settles committed records: all with lo <= id <= hi.
+func (l *diskLog) settleRunsLocked(lo, hi uint64, t *toll) {
 	for i := range l.lanes {
-		if l.lanes[i].settle(id, t) {
+		if lo == hi && l.lanes[i].settle(lo, t) {
 			return
+		}
+		if lo < hi {
+			l.lanes[i].settleRange(lo, hi, t)
 		}
 	}
 }

@@ -228,7 +228,7 @@ func (c *committer) gatherBatches(r *round) {
 	s := c.s
 	s.together.Lock()
 	defer s.together.Unlock()
-	s.waiting.Store(0)
+	c.refill.appended += s.waiting.Swap(0)
 	s.mu.Lock()
 	queue := s.queue
 	s.queue = c.queue[:0]

@@ -82,13 +82,10 @@ func (q *Queue) pageLaneLocked(i int, durable queue.ID, keep, need int64) (freed
 		if !next.stored && !q.canSpillLocked(i, next.id) || next.stored && next.id > durable {
 			break
 		}
-		it := l.tail.pop()
-		freed += int64(it.msg.Size())
-		if !it.stored {
-			q.spillLocked(&it, i)
+		if !next.stored {
+			q.spillLocked(next, i)
 		}
-		l.paged.add(&it)
-		q.paged++
+		freed += q.pageLocked(l)
 	}
 	q.flushSpillLocked(l)
 	l.tailSize -= freed
@@ -325,7 +322,7 @@ func (sc *scratch) release() {
 
 // slabSize is how many messages that are read share an allocation, and so are
 // freed together only.
-const slabSize = 32
+const slabSize = 36
 
 // A reviver makes the messages of a block's records.
 type reviver struct {

@@ -98,6 +98,9 @@ func (q *Queue) proceedLocked() {
 	if q.trims {
 		q.trimLocked()
 	}
+	if q.paged > 0 {
+		q.pageTailLocked()
+	}
 	if q.env.Memory.Exceeded() {
 		q.pageOutLocked()
 	}

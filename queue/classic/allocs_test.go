@@ -1,0 +1,72 @@
+//go:build !race
+
+package classic
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// The budget of draining a backlog, in allocations and bytes per message of 100
+// bytes: the message, its place in the list, the copy of its record.
+func TestAllocationsOfDrain(t *testing.T) {
+	const n = 512 * batchSize
+	store := openDisk(t, t.TempDir())
+	defer store.Close()
+	q, err := New(queue.Env{Store: store, Memory: queue.NewBudget(1)}, queue.Spec{VHost: "/", Name: "q", Durable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := make(settledOwner, 1)
+	r := message.NewReceipt(stored, 0, 0)
+	r.Hold(1)
+	for range n / batchSize {
+		r.Hold(1)
+		q.Enqueue(persistentBatch(r))
+	}
+	r.Release()
+	<-stored
+	q.(*Queue).PageOut()
+	got := 0
+	var before, after runtime.MemStats
+	k, s := subscribe(t, q, queue.Subscription{Prefetch: batchSize * 8})
+	spare := make([]queue.Delivery, 0, cap(k.held))
+	for len(k.held) > 0 {
+		ds := k.held
+		if got == n/2 { // by now scratch memory has grown
+			runtime.ReadMemStats(&before)
+		}
+		got += len(ds)
+		k.held, spare = spare[:0], ds
+		q.Settle(s, ds, queue.Accepted)
+	}
+	runtime.ReadMemStats(&after)
+	if got != n || before.Mallocs == 0 {
+		t.Fatalf("%d messages drained, want %d", got, n)
+	}
+	allocs := float64(after.Mallocs-before.Mallocs) / (n / 2)
+	size := float64(after.TotalAlloc-before.TotalAlloc) / (n / 2)
+	if allocs > 0.1 || size > 330 { // those of the commits that settle included
+		t.Errorf("%.3f allocations and %.0f bytes a message, want at most 0.1 and 330", allocs, size)
+	}
+}
+
+// persistentBatch is a batch of persistent messages of 100 bytes.
+func persistentBatch(r *message.Receipt) []queue.Entry {
+	batch := make([]queue.Entry, batchSize)
+	for i := range batch {
+		m := message.New(3, 100)
+		copy(m.Header, []byte{0x10, 0, 2})
+		m.Persistent = true
+		batch[i] = queue.Entry{Msg: m, Receipt: r}
+	}
+	return batch
+}
+
+// A settledOwner tells of each receipt that is settled.
+type settledOwner chan struct{}
+
+func (o settledOwner) Settled(*message.Receipt) { o <- struct{}{} }
