@@ -57,7 +57,7 @@ func (d deadTargets) messages() (n int) {
 		}
 		seen[info.Queue] = struct{}{}
 		st := info.Queue.Status()
-		n += st.Ready + st.Unacked
+		n += st.Messages()
 	}
 	for t := range d {
 		if t.exchange == "" {

@@ -125,7 +125,7 @@ func queueCounters(st *queue.Status) counters {
 	c[mRedeliver] = int64(st.Redelivered)
 	c[mReady] = int64(st.Ready)
 	c[mUnacked] = int64(st.Unacked)
-	c[mMessages] = int64(st.Ready + st.Unacked)
+	c[mMessages] = int64(st.Messages())
 	return c
 }
 

@@ -126,7 +126,7 @@ func (r *request) queueObject(q *queueRow, d details, single bool) object {
 	}
 	if r.s.cfg.EnableQueueTotals || r.flag("enable_queue_totals") {
 		st := info.Queue.Status()
-		o = append(o, member{"messages", st.Ready + st.Unacked}, member{"messages_ready", st.Ready},
+		o = append(o, member{"messages", st.Messages()}, member{"messages_ready", st.Ready},
 			member{"messages_unacknowledged", st.Unacked}, member{"online", []string{r.s.cfg.Node}})
 	}
 	return o
@@ -153,17 +153,18 @@ func (r *request) addQueueFigures(o *object, q *queueRow, d details, single bool
 	*o = append(*o,
 		member{"consumers", st.Consumers},
 		member{"memory", queueMemory(&st)},
-		member{"message_bytes", st.ReadyBytes + st.UnackedBytes},
+		member{"message_bytes", st.Bytes()},
 		member{"message_bytes_ready", st.ReadyBytes},
 		member{"message_bytes_unacknowledged", st.UnackedBytes},
 		member{"message_bytes_ram", bytesInMemory(&st)},
-		member{"message_bytes_persistent", share(st.ReadyBytes+st.UnackedBytes, st.Persistent, st.Ready+st.Unacked)},
+		member{"message_bytes_persistent", share(st.Bytes(), st.Persistent, st.Messages())},
 		member{"message_bytes_paged_out", st.ReadyBytes + st.UnackedBytes - bytesInMemory(&st)},
 		member{"messages_ram", st.InMemory + st.Unacked},
 		member{"messages_ready_ram", st.InMemory},
 		member{"messages_unacknowledged_ram", st.Unacked},
 		member{"messages_persistent", st.Persistent},
 		member{"messages_paged_out", st.Ready - st.InMemory},
+		member{"messages_delayed", st.Delayed},
 		member{"storage_version", 2},
 		member{"user_who_performed_action", q.info.User},
 	)

@@ -222,3 +222,9 @@ type Status struct {
 	Published, Delivered, DeliveredNoAck, Got, GotNoAck, GetEmpty, Acked, Redelivered uint64
 	DeadLettered, Expired, Dropped, Refused, Duplicates                               uint64
 }
+
+// Messages is how many messages there are, whatever they wait for.
+func (s *Status) Messages() int { return s.Ready + s.Delayed + s.Unacked }
+
+// Bytes is the bytes of the bodies of all messages.
+func (s *Status) Bytes() int64 { return s.ReadyBytes + s.DelayedBytes + s.UnackedBytes }
