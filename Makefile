@@ -84,6 +84,28 @@ interop-tls:
 	@echo '== TLS: openssl, amqplib, pika'
 	@interop_test/tls/test.sh
 
+.PHONY: interop-migrate stop-check package package-check dist cross image-check
+interop-migrate: build ## move a RabbitMQ of Debian's to a broker, interrupted and killed
+	@scripts/test-deps rabbitmq
+	@LEVERET_MANAGEMENT_LISTEN=$$(scripts/python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print("127.0.0.1:%d" % s.getsockname()[1])') \
+		scripts/with-rabbitmq scripts/with-broker interop_test/migrate/test.sh
+
+stop-check: build ## stop a broker with 10,000 connections and a million messages
+	@scripts/stop-check
+
+package: ## build Debian packages into build/packages
+	@scripts/package
+package-check: package ## run what is in the packages
+	@scripts/package-check
+dist: ## build archives for all systems into build/dist
+	@scripts/dist
+cross: ## compile for other systems
+	@DIST_CHECK=1 scripts/dist darwin/arm64 windows/amd64
+image-check: ## run the image's files as the image's user, without docker
+	@mkdir -p build/image
+	CGO_ENABLED=0 go build -o build/image/leveret ./cmd/leveret
+	@LEVERET=build/image/leveret scripts/own-network scripts/image-check
+
 crash: ## kill brokers and stores ROUNDS times under load and look for what was confirmed
 	LEVERET_CRASH_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v -run 'TestCrash$$' ./persistence
 	LEVERET_CRASH_ROUNDS=$(ROUNDS) go test -timeout 0 -count=1 -v -run TestCrash ./interop_test

@@ -160,9 +160,15 @@ func (b *Broker) nodeName() string {
 	return "leveret@" + short
 }
 
-// Version is the version of this build: of the module, or of the checkout it
-// was built in.
+// release is the version, which the linker of a release sets; nothing else does.
+var release string
+
+// Version is the version of this build: of the release, the module, or the
+// checkout it was built in.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(devel)"
