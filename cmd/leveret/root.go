@@ -25,7 +25,7 @@ func rootCommand() *cobra.Command {
 		RunE: serve.RunE,
 	}
 	addSettings(root.Flags())
-	root.AddCommand(serve, versionCommand(), benchCommand(), configCommand(), tlsCommand(), adminCommand("admin"), pluginsCommand(), migrateCommand(), manCommand())
+	root.AddCommand(serve, versionCommand(), benchCommand(), configCommand(), tlsCommand(), adminCommand("admin"), pluginsCommand(), migrateCommand(), doctorCommand(), manCommand())
 	addClient(root, &options{}, false)
 	return quiet(root)
 }
