@@ -117,12 +117,8 @@ func (k *keeper) interval() time.Duration {
 
 // work does what there is to do. waited is true if the interval passed first.
 func (k *keeper) work(waited bool) {
-	switch {
-	case k.read.Load() >= readStep:
-		k.read.Store(0)
-		k.rotated.Store(false)
-		k.s.eng.release()
-	case k.rotated.Swap(false):
+	k.releaseLoaded()
+	if k.rotated.Swap(false) {
 		k.s.eng.advise()
 	}
 	if k.written.Load() >= freeStep || k.s.diskLow.Load() {
@@ -134,6 +130,17 @@ func (k *keeper) work(waited bool) {
 	dead := k.dead.Load()
 	if dead >= k.threshold() || waited && dead >= k.s.sizes.vlog {
 		k.pass()
+	}
+}
+
+// releaseLoaded releases the pages of what was loaded, if that is much. It is
+// called in the middle of a pass too: a pass may take a second, in which a queue
+// that is drained has 100 MB loaded.
+func (k *keeper) releaseLoaded() {
+	if k.read.Load() >= readStep {
+		k.read.Store(0)
+		k.rotated.Store(false) // release does what advise does
+		k.s.eng.release()
 	}
 }
 
@@ -213,6 +220,7 @@ func (k *keeper) pad() error {
 		if err := k.s.do(writes); err != nil {
 			return err
 		}
+		k.releaseLoaded()
 	}
 	return nil
 }
@@ -223,14 +231,24 @@ func (k *keeper) collect(share float64) {
 	}
 }
 
-// pause waits. It returns false if the store is being closed.
+// pause waits, but for releasing what is loaded meanwhile. It returns false if the
+// store is being closed.
 func (k *keeper) pause(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-k.s.stop:
-		return false
+	woken := false
+	for {
+		select {
+		case <-k.wakeup:
+			woken = true
+			k.releaseLoaded()
+		case <-t.C:
+			if woken {
+				k.wake() // there may be more to do than that
+			}
+			return true
+		case <-k.s.stop:
+			return false
+		}
 	}
 }
