@@ -95,6 +95,8 @@ func (o *adminOptions) run(cmd *cobra.Command, args []string) error {
 		return a.export(ctx, rest)
 	case "import":
 		return a.importFile(ctx, rest)
+	case "health_check":
+		return a.healthCheck(ctx, rest)
 	case "help":
 		a.printf("%s\n", adminHelp())
 		return nil
@@ -195,8 +197,8 @@ func adminKinds() map[string]adminKind {
 			func(_ string, a arguments) string { return apiPath("vhosts", a["name"]) }},
 		"user": {"name tags", "password password_hash hashing_algorithm", "", "name", "",
 			func(_ string, a arguments) string { return apiPath("users", a["name"]) }},
-		"permission": {"vhost user configure write read", "", "", "vhost user", "",
-			func(_ string, a arguments) string { return apiPath("permissions", a["vhost"], a["user"]) }},
+		"permission": {"user configure write read", "vhost", "", "user", "vhost",
+			func(vhost string, a arguments) string { return apiPath("permissions", a.or("vhost", vhost), a["user"]) }},
 		"parameter": {"component name value", "", "value", "component name", "",
 			func(vhost string, a arguments) string { return apiPath("parameters", a["component"], vhost, a["name"]) }},
 		"policy":          {"name pattern definition", "priority apply-to", "definition priority", "name", "", named("policies")},
@@ -348,6 +350,38 @@ func (a *admin) getMessages(ctx context.Context, args []string) error {
 		return err
 	}
 	return a.printObjects("routing_key exchange message_count payload payload_bytes payload_encoding redelivered", list)
+}
+
+// healthCheck makes a check under the name that rabbitmqadmin of RabbitMQ 4.1
+// has for it.
+func (a *admin) healthCheck(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return exitf(exitUsage, "which check? local_alarms, cluster_wide_alarms, node_is_quorum_critical, port_listener --port N or protocol_listener --protocol P")
+	}
+	given, err := parseArguments(args[1:])
+	if err != nil {
+		return err
+	}
+	var path []string
+	switch args[0] {
+	case "local_alarms":
+		path = []string{"local-alarms"}
+	case "cluster_wide_alarms":
+		path = []string{"alarms"}
+	case "node_is_quorum_critical":
+		path = []string{"node-is-quorum-critical"}
+	case "port_listener":
+		path = []string{"port-listener", given["port"]}
+	case "protocol_listener":
+		path = []string{"protocol-listener", given["protocol"]}
+	default:
+		return exitf(exitUsage, "there is no check %q", args[0])
+	}
+	if err := a.api.get(ctx, apiPath(append([]string{"health", "checks"}, path...)...), nil); err != nil {
+		return err
+	}
+	a.say("health check passed")
+	return nil
 }
 
 func (a *admin) definitionsPath() string {

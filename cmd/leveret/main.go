@@ -24,7 +24,14 @@ func main() {
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	root := rootFor(name)
-	root.SetArgs(args[1:])
+	rest := args[1:]
+	switch {
+	case root.Name() == "rabbitmqadmin":
+		rest = fromV2(rest)
+	case len(rest) > 0 && rest[0] == "admin":
+		rest = append([]string{"admin"}, fromV2(rest[1:])...)
+	}
+	root.SetArgs(rest)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
