@@ -55,7 +55,7 @@ func (b *Broker) build() error {
 		OnVHostCreated: seed{b.cfg, authority, b.log}.plant,
 		Limits:         vhost.NodeLimits{VHosts: b.cfg.Limits.MaxVHosts, Queues: b.cfg.Limits.MaxQueues, Exchanges: b.cfg.Limits.MaxExchanges},
 
-		RefuseTransientQueues: b.cfg.Deprecated.TransientQueues,
+		RefuseTransientQueues: b.cfg.Deprecated.TransientQueues, RelaxedQuorumQueues: b.cfg.RelaxedQuorumQueues,
 	}
 	if b.spill != nil {
 		vhosts.Spill = b.spill.log

@@ -107,6 +107,9 @@ type Config struct {
 	// DefaultQueueType is the type of queues declared without one, in vhosts
 	// that have none of their own: classic, quorum or stream.
 	DefaultQueueType string
+	// RelaxedQuorumQueues lets quorum queues be declared again as classic ones,
+	// by applications that do not know yet.
+	RelaxedQuorumQueues bool
 	// Intercept is what is added to the messages that clients publish.
 	Intercept Intercept
 	// Deprecated are the old features that are not permitted.

@@ -296,6 +296,7 @@ func TestKeys(t *testing.T) {
 			c.Limits.InitialFrameMax, c.Limits.TLSTimeout = 16384, time.Second
 		}},
 		{"max_connections = infinity", func(*Config) {}},
+		{"quorum_queue.property_equivalence.relaxed_checks_on_redeclaration = true", func(c *Config) { c.RelaxedQuorumQueues = true }},
 		{"default_users.b.password = 'x=#'\ndefault_users.a.vhost_pattern = ^v\ndefault_users.b.configure = c\ndefault_users.b.write = w\ndefault_users.b.read = ''\ndefault_users.b.tags = monitoring,policymaker", func(c *Config) {
 			c.DefaultUsers = []DefaultUser{
 				{Name: "a", VHosts: "^v", Permissions: Permissions{".*", ".*", ".*"}},

@@ -42,6 +42,8 @@ func messageSettings() []Setting {
 		{Name: "add-routing-node", Default: "no", set: func(c *Config, s string) error { return setAddition(&c.Intercept.RoutingNode, s) }},
 		{Name: "refuse-transient-queues", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.Deprecated.TransientQueues, s) }},
+		{Name: "relaxed-quorum-queues", Default: "false", Switch: true,
+			set: func(c *Config, s string) error { return setSwitch(&c.RelaxedQuorumQueues, s) }},
 		{Name: "ignore-global-qos", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.Deprecated.GlobalQoS, s) }},
 	}

@@ -125,7 +125,8 @@ func (v *VHost) passiveQueue(by Actor, name string) (queue.Queue, error) {
 // redeclareQueue checks a declaration against the queue that is there.
 func (v *VHost) redeclareQueue(by Actor, e *queueEntry, d QueueDeclare) (queue.Queue, error) {
 	// Exclusivity comes first: a durable mismatch must not hide the true cause.
-	if d.Exclusive != e.spec.Exclusive || e.spec.Exclusive && e.owner != by.Owner() {
+	d, lax := v.relaxed(e, d)
+	if d.Exclusive != e.spec.Exclusive && !lax || e.spec.Exclusive && e.owner != by.Owner() {
 		return nil, v.errLocked(d.Name)
 	}
 	received := queue.Spec{VHost: v.name, Name: d.Name, Durable: d.Durable, AutoDelete: d.AutoDelete,

@@ -52,6 +52,8 @@ type Config struct {
 	// RefuseTransientQueues refuses queues that are neither durable nor
 	// exclusive.
 	RefuseTransientQueues bool
+	// RelaxedQuorumQueues lets quorum queues be declared again as classic ones.
+	RelaxedQuorumQueues bool
 }
 
 // Options are what a vhost has besides its name.
