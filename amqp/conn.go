@@ -135,17 +135,11 @@ var (
 
 // serve runs the connection and returns when both its goroutines have ended.
 //
-// The calling goroutine is the reader. The writer alone writes to the socket;
-// closing the outbox ends it once what is queued has been sent. Closing the
-// socket ends both; cancelling waits ends what the reader waits for besides it.
+// The calling goroutine is the reader. The other one is the writer, which is
+// started when it is needed; closing the outbox ends it once what is queued has
+// been sent. Closing the socket ends both; cancelling waits ends what the reader
+// waits for besides it.
 func (c *conn) serve(waits context.Context) {
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if !c.guard(c.writeLoop) {
-			c.sock.Close()
-		}
-	})
-
 	err := c.read(waits)
 	if c.beats != nil {
 		c.beats.stop()
@@ -153,8 +147,12 @@ func (c *conn) serve(waits context.Context) {
 	c.guard(c.release)
 	c.out.close(false)
 	c.finish(err)
-	c.sock.SetWriteDeadline(time.Now().Add(lingerDelay)) // for a client that does not read
-	wg.Wait()
+	select {
+	case <-c.out.done:
+	default:
+		c.sock.SetWriteDeadline(time.Now().Add(lingerDelay)) // for a client that does not read
+		<-c.out.done
+	}
 	c.sock.Close()
 }
 

@@ -33,14 +33,17 @@ type outbox struct {
 
 	mu sync.Mutex // held for one append or one swap; before it a queue's, after it pushes.mu
 	pending
+	started bool          // there is a writer: it was needed once
 	wake    chan struct{} // capacity 1; the writer sleeps on it
-	asleep  bool          // the writer waits for wake, and nobody writes in its place
+	asleep  bool          // the writer waits for wake or is not there, and nobody writes in its place
 	queued  bool          // in pushes.conns
 	closing bool          // nothing is taken any more; what is here will be sent
 	starved []*consumer   // to be resumed once there is room
 	room    chan struct{} // closed when bytes falls below the hard limit; nil if nobody waits
 
 	taken pending // of who writes: the writer, or in its place who has seized the outbox
+
+	done chan struct{} // closed when the outbox is closed and everything was sent
 }
 
 // pending is what waits to be sent, in order of segments.
@@ -78,14 +81,23 @@ type outgoing struct {
 	redelivered bool
 }
 
-func newOutbox(c *conn) *outbox { return &outbox{conn: c, wake: make(chan struct{}, 1)} }
+func newOutbox(c *conn) *outbox {
+	return &outbox{conn: c, asleep: c != nil, done: make(chan struct{})}
+}
 
-// wakeLocked wakes the writer if it sleeps. o.mu must be held.
+// wakeLocked wakes the writer if it sleeps, or starts it. o.mu must be held.
 func (o *outbox) wakeLocked() {
-	if o.asleep {
-		o.asleep = false
+	switch {
+	case !o.asleep:
+		return
+	case o.started:
 		o.wake <- struct{}{}
+	default:
+		o.started = true
+		o.wake = make(chan struct{}, 1)
+		go o.conn.writer() // ends when the outbox is closed and empty; serve waits for it
 	}
+	o.asleep = false
 }
 
 func (o *outbox) wakeUp() {
@@ -141,14 +153,30 @@ func (o *outbox) seize(able bool) bool {
 // goes before what has come since; both are the writer's.
 func (o *outbox) yield() {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.encoded, o.taken.encoded = o.taken.encoded, nil
 	o.bytes += o.taken.bytes
 	o.taken.bytes = 0
 	o.asleep = true
-	if len(o.encoded) > 0 || len(o.segments) > 0 || o.closing {
+	ended := o.closing && o.endLocked()
+	if len(o.encoded) > 0 || len(o.segments) > 0 {
 		o.wakeLocked()
 	}
+	o.mu.Unlock()
+	if ended {
+		o.conn.endWrites()
+	}
+}
+
+// endLocked ends the sending of an outbox that is closing and asleep: it has the
+// writer do it, or returns true if there is none and nothing for one to send. It
+// does so once. o.mu must be held.
+func (o *outbox) endLocked() (ended bool) {
+	if o.asleep && !o.started && len(o.encoded) == 0 && len(o.segments) == 0 {
+		o.asleep = false
+		return true
+	}
+	o.wakeLocked()
+	return false
 }
 
 // method appends a method frame of the connection's own reader.
@@ -368,7 +396,6 @@ func (o *outbox) full() <-chan struct{} {
 // set, and nothing more is taken.
 func (o *outbox) close(discard bool) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.closing = true
 	if discard {
 		o.pending.reset()
@@ -377,7 +404,11 @@ func (o *outbox) close(discard bool) {
 		close(o.room)
 		o.room = nil
 	}
-	o.wakeLocked()
+	ended := o.endLocked()
+	o.mu.Unlock()
+	if ended {
+		o.conn.endWrites()
+	}
 }
 
 // keepDeliveries is how many entries an emptied pending keeps room for; more is

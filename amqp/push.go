@@ -1,7 +1,9 @@
 package amqp
 
 import (
+	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 )
@@ -134,13 +136,22 @@ func (c *conn) writeNow(out *pending) {
 	w.giveBack()
 }
 
-// A rawSocket writes to a socket without waiting. Only the goroutine that has
-// the outbox's write side uses it.
+// A rawSocket is a socket for who knows that it needs no help of the scheduler:
+// it writes without waiting, and reads little.
 type rawSocket struct {
 	conn syscall.RawConn // immutable
-	try  func(fd uintptr) bool
-	b    []byte
-	n    int
+
+	// Of who has the outbox's write side.
+	tryWrite func(fd uintptr) bool // immutable
+	out      []byte
+	written  int
+
+	// The reader's.
+	tryRead func(fd uintptr) bool // immutable
+	in      []byte
+	got     int
+	errno   syscall.Errno
+	reads   int
 }
 
 // newRawSocket returns nil for what is no plain socket: a connection with TLS, a
@@ -160,9 +171,13 @@ func newRawSocket(sock net.Conn) *rawSocket {
 		return nil
 	}
 	r := &rawSocket{conn: raw}
-	r.try = func(fd uintptr) bool {
-		r.n = writeNow(fd, r.b)
+	r.tryWrite = func(fd uintptr) bool {
+		r.written = writeNow(fd, r.out)
 		return true
+	}
+	r.tryRead = func(fd uintptr) bool {
+		r.got, r.errno = readNow(fd, r.in)
+		return r.errno != syscall.EAGAIN
 	}
 	return r
 }
@@ -170,11 +185,43 @@ func newRawSocket(sock net.Conn) *rawSocket {
 // write returns how much of b the socket has taken. Why it was not all does not
 // matter: whoever writes the rest will know.
 func (r *rawSocket) write(b []byte) int {
-	r.b, r.n = b, 0
-	err := r.conn.Write(r.try)
-	r.b = nil
+	r.out, r.written = b, 0
+	err := r.conn.Write(r.tryWrite)
+	r.out = nil
 	if err != nil {
 		return 0
 	}
-	return r.n
+	return r.written
+}
+
+// littleRead is the buffer up to which a read is so short that the scheduler
+// need not know of it, in bytes.
+const littleRead = 16 << 10
+
+// knownRead is how often a read is one that the scheduler knows of all the same,
+// counted in reads. That wakes its monitor if it sleeps, which has more to do than
+// to look after system calls: without it memory goes back to the system late.
+const knownRead = 32
+
+// readSocket reads from the socket like its Read: it waits for something to come.
+func (c *conn) readSocket(b []byte) (int, error) {
+	r := c.raw
+	if r == nil || !canReadNow || len(b) > littleRead {
+		return c.sock.Read(b)
+	}
+	if r.reads++; r.reads%knownRead == 0 {
+		return c.sock.Read(b)
+	}
+	r.in = b
+	err := r.conn.Read(r.tryRead)
+	r.in = nil
+	switch {
+	case err != nil:
+		return 0, err
+	case r.errno != 0:
+		return 0, os.NewSyscallError("read", r.errno)
+	case r.got == 0:
+		return 0, io.EOF
+	}
+	return r.got, nil
 }

@@ -1,11 +1,14 @@
 package amqp
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -37,9 +40,12 @@ func newSleeper(t testing.TB, log *zap.Logger) (c *conn, client net.Conn) {
 	s := newTestServer(t, log)
 	sock, client := socketPair(t)
 	c = newConn(s, sock)
-	c.out.asleep = true
+	c.sleep()
 	return c, client
 }
+
+// sleep pretends that there is a writer, which sleeps.
+func (c *conn) sleep() { c.out.started, c.out.wake = true, make(chan struct{}, 1) }
 
 // woken says whether the writer was woken.
 func (c *conn) woken() bool { return len(c.out.wake) > 0 }
@@ -155,7 +161,7 @@ func TestManyConnectionsAreTheWriters(t *testing.T) {
 	for range maxPushes + 5 {
 		sock, _ := socketPair(t)
 		c := newConn(reader.srv, sock)
-		c.out.asleep = true
+		c.sleep()
 		c.out.ack(1, 1, false)
 		all = append(all, c)
 	}
@@ -241,7 +247,7 @@ func TestAPanicOfAPushEndsOnlyItsConnection(t *testing.T) {
 
 	sock, client := socketPair(t)
 	next := newConn(c.srv, sock)
-	next.out.asleep, next.out.batching = true, true
+	next.out.batching = true
 	next.out.method(1, &frames.ChannelOpenOk{})
 	next.batchDone()
 	wantBytes(t, client, channelOk(1)) // and nothing of the other's
@@ -308,4 +314,109 @@ func pushAck(c *conn) {
 	c.join()
 	c.out.ack(1, 1, false)
 	c.batchDone()
+}
+
+// What readers can send needs no writer; what they cannot starts one.
+func TestTheWriterIsStartedWhenItIsNeeded(t *testing.T) {
+	s := newTestServer(t, zap.NewNop())
+	client := dialTCP(t, s)
+	client.call(&frames.QueueDeclare{Queue: "q"}, frames.QueueDeclareOkID)
+	c := s.running()[0]
+	started := func() bool {
+		c.out.mu.Lock()
+		defer c.out.mu.Unlock()
+		return c.out.started
+	}
+	if started() {
+		t.Error("answers of methods have started the writer")
+	}
+	const size = 2 * pushLimit
+	client.write(appendPublish(nil, 1, "q", []byte{0, 0}, make([]byte, size)))
+	client.call(&frames.BasicGet{Queue: "q", NoAck: true}, frames.BasicGetOkID)
+	client.next() // header
+	if f := client.next(); len(f.Payload) != size || !started() {
+		t.Errorf("got a body of %d bytes, writer started %v; want %d of a writer", len(f.Payload), started(), size)
+	}
+}
+
+// Whoever was the last to write ends the connection's write side.
+func TestClosingWhileSomebodyWrites(t *testing.T) {
+	s := newTestServer(t, zap.NewNop())
+	for _, written := range []bool{false, true} {
+		sock, client := socketPair(t)
+		c := newConn(s, sock)
+		c.out.batching = true
+		c.out.method(1, &frames.ChannelOpenOk{})
+		if !c.out.seize(true) {
+			t.Fatal("the outbox cannot be seized")
+		}
+		if written {
+			c.writeNow(&c.out.taken)
+		} else {
+			c.out.taken.reset()
+			c.out.taken.encoded = channelOk(1) // the socket has taken nothing
+			c.out.taken.bytes = len(c.out.taken.encoded)
+		}
+		c.out.close(false)
+		select {
+		case <-c.out.done:
+			t.Error("it has ended before what is being written")
+		default:
+		}
+		c.out.yield()
+		<-c.out.done
+		if c.out.started == written {
+			t.Errorf("written %v: the writer was started: %v", written, c.out.started)
+		}
+		wantBytes(t, client, channelOk(1))
+		if b, err := io.ReadAll(client); err != nil || len(b) > 0 {
+			t.Errorf("then the client got %q, %v, want the end", b, err)
+		}
+	}
+}
+
+// Reads of little and of much do the same.
+func TestReadingASocket(t *testing.T) {
+	s := newTestServer(t, zap.NewNop())
+	for _, size := range []int{1, minBuffer, littleRead, littleRead + 1} {
+		sock, client := socketPair(t)
+		c := newConn(s, sock)
+		b := make([]byte, size)
+		client.Write([]byte("x"))
+		if n, err := c.readSocket(b); n != 1 || err != nil || b[0] != 'x' {
+			t.Errorf("with %d bytes of room: read %d, %v, %q", size, n, err, b[0])
+		}
+		read := make(chan error, 1)
+		go func() {
+			_, err := c.readSocket(b)
+			read <- err
+		}()
+		sock.SetReadDeadline(time.Unix(1, 0)) // as force does
+		if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("with %d bytes of room: error %v after a deadline", size, err)
+		}
+		sock.SetReadDeadline(time.Time{})
+		client.Write([]byte("y"))
+		if n, err := c.readSocket(b); n != 1 || err != nil || b[0] != 'y' {
+			t.Errorf("with %d bytes of room: read %d, %v, %q after a deadline was taken back", size, n, err, b[0])
+		}
+		client.Close()
+		if n, err := c.readSocket(b); n != 0 || err != io.EOF {
+			t.Errorf("with %d bytes of room: read %d, %v at the end", size, n, err)
+		}
+		sock.Close()
+		if n, err := c.readSocket(b); n != 0 || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("with %d bytes of room: read %d, %v from a closed socket", size, n, err)
+		}
+	}
+}
+
+func TestReadingAResetConnection(t *testing.T) {
+	s := newTestServer(t, zap.NewNop())
+	sock, client := socketPair(t)
+	client.(*net.TCPConn).SetLinger(0)
+	client.Close()
+	if n, err := newConn(s, sock).readSocket(make([]byte, minBuffer)); n != 0 || err == nil || err == io.EOF {
+		t.Errorf("read %d, %v, want the error of a reset", n, err)
+	}
 }

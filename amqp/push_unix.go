@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && !linux
 
 package amqp
 
@@ -7,8 +7,12 @@ import (
 	"syscall"
 )
 
-// canWriteNow says whether writeNow works on this system.
-const canWriteNow = true
+// canWriteNow and canReadNow say whether writeNow and readNow work on this
+// system.
+const (
+	canWriteNow = true
+	canReadNow  = false
+)
 
 // writeNow writes what a non-blocking socket takes, and returns how much that
 // is; 0 after an error.
@@ -20,3 +24,5 @@ func writeNow(fd uintptr, b []byte) int {
 		}
 	}
 }
+
+func readNow(uintptr, []byte) (int, syscall.Errno) { return 0, syscall.ENOSYS }

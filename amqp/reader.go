@@ -15,11 +15,14 @@ import (
 // It returns why the connection ended.
 func (c *conn) readLoop(ctx context.Context) error {
 	c.sock.SetReadDeadline(time.Now().Add(c.srv.cfg.HandshakeTimeout))
-	if err := c.readHeader(ctx); err != nil {
+	c.out.batching = true
+	err := c.readHeader(ctx)
+	c.batchDone()
+	if err != nil {
 		return err
 	}
 	for {
-		n, err := c.sock.Read(c.buf[c.w:])
+		n, err := c.readSocket(c.buf[c.w:])
 		if err != nil {
 			if err = c.readFailed(err); err != nil {
 				return err

@@ -34,15 +34,32 @@ type cut struct {
 	body []byte
 }
 
+// writer is the connection's second goroutine. It is started when there is
+// something to send that nobody can send in its place, see push: a connection at
+// rest may never need one.
+func (c *conn) writer() {
+	if !c.guard(c.writeLoop) {
+		c.sock.Close()
+	}
+	c.endWrites()
+}
+
+// endWrites closes the socket's write side, once nothing more will be sent.
+func (c *conn) endWrites() {
+	if hc, ok := c.sock.(interface{ CloseWrite() error }); ok {
+		hc.CloseWrite() // the peer may be gone already: nothing depends on it
+	}
+	close(c.out.done)
+}
+
 // writeLoop sends what is in the outbox until that is closed and empty, or the
-// socket fails. While it sleeps, others may write in its place: see push. When
-// it ends, it closes the socket's write side.
+// socket fails.
 func (c *conn) writeLoop() {
 	out := &c.out.taken
 	for {
 		resume, ok := c.out.next(out)
 		if !ok {
-			break
+			return
 		}
 		if err := c.send(out); err != nil {
 			c.out.close(true)
@@ -52,9 +69,6 @@ func (c *conn) writeLoop() {
 		for _, s := range resume {
 			s.queue.Resume(s.sub)
 		}
-	}
-	if hc, ok := c.sock.(interface{ CloseWrite() error }); ok {
-		hc.CloseWrite() // the peer may be gone already: nothing depends on it
 	}
 }
 
