@@ -390,10 +390,13 @@ func (s *sampler) view(p part) view {
 // drain is in how many seconds a queue's ready messages will be gone at the rate of
 // the last interval; NaN if they do not become fewer.
 func (s *sampler) drain(vhost, queue string, ready int) float64 {
+	if ready == 0 {
+		return math.NaN()
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	e := s.series[part{aQueue, vhost, queue}]
-	if e == nil || e.rates == nil || ready == 0 {
+	if e == nil || e.rates == nil {
 		return math.NaN()
 	}
 	if r := float64(e.rates[readySampled]); r < 0 {

@@ -10,9 +10,8 @@ import (
 )
 
 // scrapes share answers: of scrapes that come together one is worked for, and
-// an answer that took long to make is given to those who ask for the same within
-// maxStale, so that a storm of them costs little more than one. The zero value is
-// ready.
+// an answer that took long to make is given to those who ask for the same a moment
+// later, so that a storm of them costs little more than one. The zero value is ready.
 type scrapes struct {
 	mu    sync.Mutex // guards byKey; held for one access
 	byKey map[string]*scrape
@@ -47,18 +46,34 @@ func (s *scrapes) of(key string) *scrape {
 	return c
 }
 
+const (
+	// scrapeShare is for how many times as long as it took an answer is used, within
+	// minShared and maxShared: making answers takes a percent of a processor then.
+	scrapeShare = 100
+	minShared   = time.Second
+	maxShared   = 2 * time.Second
+)
+
+// shared is for how long the answer is used.
+func (c *scrape) shared() time.Duration {
+	if c.took < slowListing {
+		return 0
+	}
+	return min(max(scrapeShare*c.took, minShared), maxShared)
+}
+
 // answer returns the text, made now or a moment ago, and its compressed form if
 // that is asked for.
 func (c *scrape) answer(build func(x *exposition), compress func([]byte) []byte) (text, gzip []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.text == nil || c.took < slowListing || time.Since(c.at) >= maxStale {
+	if c.text == nil || time.Since(c.at) >= c.shared() {
 		began := time.Now()
 		x := exposition{make([]byte, 0, c.size+c.size/16+512)}
 		build(&x)
 		c.text, c.gzip, c.size, c.at = x.text, nil, len(x.text), time.Now()
-		if c.took = c.at.Sub(began); c.took >= slowListing {
-			time.AfterFunc(maxStale, c.forget)
+		if c.took = c.at.Sub(began); c.shared() > 0 {
+			time.AfterFunc(c.shared(), c.forget)
 		}
 	}
 	text = c.text
@@ -68,7 +83,7 @@ func (c *scrape) answer(build func(x *exposition), compress func([]byte) []byte)
 		}
 		gzip = c.gzip
 	}
-	if c.took < slowListing {
+	if c.shared() == 0 {
 		c.text, c.gzip = nil, nil
 	}
 	return text, gzip
@@ -78,7 +93,7 @@ func (c *scrape) answer(build func(x *exposition), compress func([]byte) []byte)
 func (c *scrape) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.at) >= maxStale {
+	if time.Since(c.at) >= c.shared() {
 		c.text, c.gzip = nil, nil
 	}
 }

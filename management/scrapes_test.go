@@ -41,10 +41,10 @@ func TestAStormOfScrapesSharesOneAnswer(t *testing.T) {
 			}
 		}
 		b.want(t, 1)
-		time.Sleep(maxStale)
+		time.Sleep(maxShared)
 		synctest.Wait()
 		if kept := s.of("/metrics?").text; kept != nil {
-			t.Errorf("%q is kept for longer than %s", kept, maxStale)
+			t.Errorf("%q is kept for longer than %s", kept, maxShared)
 		}
 		s.of("/metrics?").answer(b.build, nil)
 		s.of("/metrics?family=x").answer(b.build, nil)
