@@ -15,21 +15,28 @@ import (
 // startBroker starts a broker in this process that ends with the test.
 func startBroker(t *testing.T) *Broker {
 	t.Helper()
+	b, stop := startMortalBroker(t)
+	t.Cleanup(stop)
+	return b
+}
+
+// startMortalBroker starts a broker that the test must stop.
+func startMortalBroker(t *testing.T) (b *Broker, stop func()) {
+	t.Helper()
 	cfg := config.Default()
 	cfg.Listen = "127.0.0.1:0"
 	cfg.ManagementListen = ""
 	cfg.InMemory = true
-	b := broker.New(cfg, nil)
-	addr, err := b.Start()
+	own := broker.New(cfg, nil)
+	addr, err := own.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := b.Stop(context.Background()); err != nil {
+	return target(t, "amqp://"+addr.String()), func() {
+		if err := own.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}
-	})
-	return target(t, "amqp://"+addr.String())
+	}
 }
 
 func target(t *testing.T, uri string) *Broker {
@@ -152,6 +159,22 @@ func TestSlowConsumerLosesNothing(t *testing.T) {
 	r := mustRun(t, startBroker(t), scenario(t, "duration: 50ms", "warmup: 0s", "timeout: 200ms", "consumer-latency: 20ms", "prefetch: 2", "rate: 10k"))
 	if r.Missing != 0 || len(r.Notes) != 1 || !strings.HasSuffix(r.Notes[0], "deliveries were still to come after 200ms, the timeout, and were not waited for") {
 		t.Errorf("%d missing, notes %q", r.Missing, r.Notes)
+	}
+}
+
+func TestBrokerThatGoesAwayFailsTheRun(t *testing.T) {
+	b, stop := startMortalBroker(t)
+	samples := 0
+	r, err := Run(t.Context(), b, scenario(t, "duration: 1h", "warmup: 0s", "rate: 1000", "drain-time: 100ms"), Options{Interval: 20 * time.Millisecond, Progress: func(Sample) {
+		if samples++; samples == 3 {
+			stop()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Published == 0 || r.ConnCloses != 2 || len(r.Failures) == 0 || !strings.Contains(strings.Join(r.Failures, " "), "the broker closed the connection: 320 CONNECTION_FORCED") {
+		t.Errorf("%d published, %d connections closed, failures %q", r.Published, r.ConnCloses, r.Failures)
 	}
 }
 

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -12,7 +11,7 @@ func (r *run) flow(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.remove()) }()
+	defer r.tidy(t)
 	defer r.report()
 	defer r.part()
 	if err := r.connectPublishers(ctx); err != nil {
@@ -97,13 +96,21 @@ func (r *run) prepare(ctx context.Context) (*topology, error) {
 	return t, nil
 }
 
+// tidy deletes what was declared. What it cannot delete is an error of the result,
+// which keeps what was measured before the broker went away.
+func (r *run) tidy(t *topology) {
+	if err := t.remove(); err != nil {
+		r.result.Errors = append(r.result.Errors, "clean up: "+err.Error())
+	}
+}
+
 // backlog fills queues while nobody consumes, then drains them.
 func (r *run) backlog(ctx context.Context) (err error) {
 	t, err := r.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.remove()) }()
+	defer r.tidy(t)
 	defer r.report()
 	defer r.part()
 	if err := r.connectPublishers(ctx); err != nil {
