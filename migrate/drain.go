@@ -16,9 +16,8 @@ const (
 	// maxPrefetch is how many of them there are at most, and so how many may be
 	// twice at the target after a kill.
 	maxPrefetch = 500
-	// quorumPrefetch is how many messages of a quorum queue are under way at most.
-	// RabbitMQ 3 keeps what a consumer has not acknowledged in a map of Erlang's, and
-	// gives it back in the map's order: that of the keys only if there are no more.
+	// quorumPrefetch is how many messages of a quorum queue are under way at most:
+	// RabbitMQ 3.10 gives back what a killed consumer of one had in another order.
 	quorumPrefetch = 32
 	// ackEvery is how many confirmed messages share an ack at most.
 	ackEvery = 100

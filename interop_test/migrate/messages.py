@@ -71,11 +71,13 @@ def check_order(queue, numbers, count, twice):
     want = sorted(range(count), key=lambda n: -(n % 5)) if queue == "orders.priority" else list(range(count))
     if len(order) != count:
         sys.exit(f"{queue}: {len(order)} different messages, want {count}")
-    if order != want:
+    # RabbitMQ 3 gives back what a killed consumer of a quorum queue had in another order.
+    if order != want and queue != "orders.quorum":
         sys.exit(f"{queue}: the messages are not in order")
     if len(numbers) - count > twice:
         sys.exit(f"{queue}: {len(numbers) - count} messages are there twice, want at most {twice}")
-    print(f"{queue}: {count} messages in order, {len(numbers) - count} of them twice")
+    how = "in order" if order == want else "all there, not in order"
+    print(f"{queue}: {count} messages {how}, {len(numbers) - count} of them twice")
 
 
 def check_queue(channel, queue, count, twice):
