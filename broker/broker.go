@@ -125,7 +125,7 @@ func (b *Broker) SetLogLevel(category, level string) error {
 	if err := b.LogLevel(category, level); err != nil {
 		return err
 	}
-	b.log.Info("log level changed", zap.String("category", cmp.Or(category, "all")), zap.String("level", level))
+	b.log.Info("log level changed", zap.String("of", cmp.Or(category, "all")), zap.String("level", level))
 	return nil
 }
 
