@@ -194,7 +194,7 @@ func (c *conn) finish(err error) {
 		}
 		c.sock.Close()
 	case errors.Is(err, errEnd):
-		c.discard(lingerDelay)
+		c.discard(c.linger())
 	default:
 		if c.state == running && !errors.Is(err, io.EOF) {
 			c.log.Warn("connection lost", zap.Error(err), zap.String("user", c.user.Name))
@@ -211,11 +211,22 @@ const silentDelay = 3 * time.Second
 // client to take it and close first.
 const lingerDelay = 3 * time.Second
 
+// stopDelay is lingerDelay, and how long a close handshake may take, while the
+// broker stops: container runtimes give it ten seconds for everything.
+const stopDelay = 1500 * time.Millisecond
+
+func (c *conn) linger() time.Duration {
+	if c.srv.stopped.Load() {
+		return stopDelay
+	}
+	return lingerDelay
+}
+
 // closeTimeout is how long a close handshake may take (RabbitMQ 4.0), unless
 // the broker is stopping.
 func (c *conn) closeTimeout() time.Duration {
 	if c.srv.stopped.Load() {
-		return lingerDelay
+		return stopDelay
 	}
 	if c.heartbeat > 0 {
 		return min(c.heartbeat, 30*time.Second)
