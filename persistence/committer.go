@@ -18,23 +18,26 @@ import (
 // therefore reads what is settled first and takes what is appended after that,
 // and writes the two in the opposite order.
 type committer struct {
-	s         *Disk
-	round     *round
-	current   *group // being written
-	next      *group // built
-	done      chan error
-	began     time.Time // the commit of current
-	refill    refill
-	builder   chunkBuilder
-	nextChunk uint64
-	published uint64     // no chunk from this id on is in the index
-	chunks    []*chunk   // by id, those alive and some dead ones
-	taken     []*batch   // in flight
-	markers   []uint64   // dead markers on disk, or about to be
-	lowWater  uint64     // as on disk, or about to be
-	reserved  LogID      // as on disk, or about to be
-	buffers   [][]byte   // for chunks
-	queue     []*diskLog // the spare of Disk.queue
+	s       *Disk
+	round   *round
+	current *group // being written
+	next    *group // built
+	done    chan error
+	began   time.Time // the commit of current
+	refill  refill
+	// unconsumed is how many commits in a row brought next to nothing that was
+	// settled meanwhile.
+	unconsumed int
+	builder    chunkBuilder
+	nextChunk  uint64
+	published  uint64     // no chunk from this id on is in the index
+	chunks     []*chunk   // by id, those alive and some dead ones
+	taken      []*batch   // in flight
+	markers    []uint64   // dead markers on disk, or about to be
+	lowWater   uint64     // as on disk, or about to be
+	reserved   LogID      // as on disk, or about to be
+	buffers    [][]byte   // for chunks
+	queue      []*diskLog // the spare of Disk.queue
 }
 
 // settleDelay is how long settled records may wait for a commit with new

@@ -13,6 +13,8 @@ const (
 	// refillRecords is how many records a commit must bring for that: with less
 	// nobody waits.
 	refillRecords = 128
+	// refillTrust is how many commits in a row must bring only what nobody settles.
+	refillTrust = 8
 	// refillMost bounds the wait; it also ends after as long as the last commit
 	// took.
 	refillMost = 3 * time.Millisecond
@@ -63,7 +65,11 @@ func (c *committer) awaitRefill(timer *time.Timer) {
 	c.refill = refill{}
 	waiting := s.waiting.Load()
 	consumed := last.bytes < last.appended/8*7 || last.settled > last.entries/8
-	if last.entries < refillRecords || c.round != nil || consumed {
+	c.unconsumed++
+	if consumed {
+		c.unconsumed = 0
+	}
+	if last.entries < refillRecords || c.round != nil || c.unconsumed < refillTrust {
 		return
 	}
 	enough := min((last.bytes+waiting)/8*7, int64(s.sizes.group))

@@ -21,7 +21,7 @@ func refillWait(t *testing.T, last refill, during func(s *Disk)) (waited time.Du
 	synctest.Test(t, func(t *testing.T) {
 		s := newDisk(Options{}, noEngine{})
 		c := &s.com
-		c.refill = last
+		c.unconsumed, c.refill = refillTrust, last
 		done := make(chan time.Duration)
 		start := time.Now()
 		go func() {
@@ -79,6 +79,27 @@ func TestRefillDoesNotWait(t *testing.T) {
 			t.Errorf("%s: waited for %v", name, got)
 		}
 	}
+}
+
+// One commit that nobody settles anything of says little.
+func TestRefillWaitsOnlyAfterSomeCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &newDisk(Options{}, noEngine{}).com
+		timer := time.NewTimer(0)
+		defer timer.Stop()
+		late := fullRefill
+		late.settled = late.entries / 2
+		for _, last := range []refill{fullRefill, late, fullRefill} {
+			n := 0
+			for start := time.Now(); time.Since(start) == 0 && n < 2*refillTrust && (n == 0 || last.settled == 0); n++ {
+				c.refill = last
+				c.awaitRefill(timer)
+			}
+			if last.settled == 0 && n != refillTrust {
+				t.Errorf("waited after %d commits, want %d", n, refillTrust)
+			}
+		}
+	})
 }
 
 func TestRefillEndsForADefinition(t *testing.T) {
