@@ -34,6 +34,7 @@ func messageCommands() []command {
 			flags: func(f *pflag.FlagSet) {
 				f.IntP("count", "c", 0, "end after so many; 0 is never")
 				f.Bool("until-empty", false, "end when the queue is empty")
+				f.String("uri", "", "consume over AMQP, at a `URI` as amqp://user:password@host/vhost, in place of the HTTP API")
 			}},
 		{use: "queue", short: "Look into a queue, or move messages elsewhere: peek, grep, tail, unacked, copy, move, redrive, purge",
 			sub: slices.Concat(inspectCommands(), transferCommands())},
@@ -47,6 +48,7 @@ func publishFlags(f *pflag.FlagSet) {
 	f.StringArrayP("header", "H", nil, "header as `name=value`; a value that is JSON is not text")
 	f.StringArray("property", nil, "property as `name=value`, as in content_type=text/plain or priority=5")
 	f.Bool("transient", false, "do not keep the message on disk")
+	f.IntP("count", "c", 1, "publish it so many times")
 	f.Bool("lines", false, "each line of standard input is a message")
 	f.Bool("jsonl", false, "each line is a message as get --json prints it")
 }
@@ -85,7 +87,13 @@ func publish(ctx context.Context, s *session, args []string) error {
 		}
 		m.setPayload(b)
 	}
-	return s.publishOne(ctx, m)
+	count, _ := s.flags.GetInt("count") // it is declared above
+	for range count {
+		if err := s.publishOne(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // outgoing is what the flags say of a message.
@@ -273,6 +281,12 @@ func consume(ctx context.Context, s *session, args []string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	limit, _ := strconv.Atoi(s.flag("count")) // pflag has checked it
+	if uri := s.flag("uri"); uri != "" {
+		if s.on("until-empty") {
+			return exitf(exitUsage, "--until-empty goes without --uri: over AMQP nothing says that a queue is empty")
+		}
+		return s.consumeAMQP(ctx, uri, args[0], limit)
+	}
 	for done := 0; ctx.Err() == nil && (limit == 0 || done < limit); {
 		batch := consumeBatch
 		if limit > 0 {

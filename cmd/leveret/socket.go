@@ -12,8 +12,9 @@ import (
 	"github.com/leveretmq/leveret/config"
 )
 
-// socketPatience is how long to try the socket before the HTTP API's address.
-const socketPatience = time.Second
+// socketPatience is how long to try the socket before the HTTP API's address: it
+// takes a connection at once, or its machine is very busy.
+const socketPatience = 5 * time.Second
 
 // adminSocket is the socket of the broker with this data directory, "" if there
 // is none that answers. Without a directory it is the one that a broker here

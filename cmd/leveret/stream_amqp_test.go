@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestConsumeOverAMQP(t *testing.T) {
+	_, addr := startBrokerAt(t)
+	uri := "amqp://guest:guest@" + addr.String() + "/"
+	call(t, "", "rabbitmqadmin", "declare", "queue", "name=q")
+	call(t, "", "leveret", "publish", "-k", "q", "-H", "n=1", "--property", "priority=3", "one")
+	call(t, "\xff", "leveret", "publish", "-k", "q")
+	if code, _, errs := call(t, "", "leveret", "publish", "-k", "q", "-c", "3", "same"); code != 0 {
+		t.Fatalf("publish -c 3: exit %d, %s", code, errs)
+	}
+	code, out, errs := call(t, "", "leveret", "consume", "q", "--uri", uri, "-c", "2", "--json")
+	if code != 0 || !strings.Contains(out, `"properties":{"delivery_mode":2,"headers":{"n":1},"priority":3}`) || !strings.Contains(out, `"payload":"/w=="`) {
+		t.Errorf("exit %d, %s, prints %s", code, errs, out)
+	}
+	if _, out, _ := call(t, "", "leveret", "queue", "peek", "q", "--json"); strings.Contains(out, `"redelivered":true`) {
+		t.Errorf("more than two messages were taken: %s", out)
+	}
+	if _, out, _ := call(t, "", "leveret", "consume", "q", "--uri", uri, "-c", "3"); out != "same\nsame\nsame\n" {
+		t.Errorf("prints %q, want the three others", out)
+	}
+	if _, out, _ := call(t, "", "rabbitmqctl", "-s", "list_queues", "messages"); out != "0\n" {
+		t.Errorf("%s messages are left, want none", out)
+	}
+	for uri, want := range map[string]int{
+		uri:                              exitData, // no such queue
+		"amqp://" + freeAddress(t) + "/": exitUnavailable,
+		"amqp://guest:wrong@" + addr.String() + "/": exitUnavailable,
+	} {
+		if code, _, errs := call(t, "", "leveret", "consume", "nothing", "--uri", uri); code != want {
+			t.Errorf("%s: exit %d, want %d; %s", uri, code, want, errs)
+		}
+	}
+}
