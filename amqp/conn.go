@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"io"
 	"net"
 	"runtime/debug"
 	"sync"
@@ -185,6 +184,7 @@ func (c *conn) panicked(r any) {
 // finish sees the connection off: what is in the outbox is on its way, and the
 // client gets some time to take it, so that a reset does not overtake a close.
 func (c *conn) finish(err error) {
+	c.logClosed(err)
 	switch {
 	case errors.Is(err, errSilent):
 		c.log.Warn("closing connection", zap.Error(err))
@@ -196,9 +196,6 @@ func (c *conn) finish(err error) {
 	case errors.Is(err, errEnd):
 		c.discard(c.linger())
 	default:
-		if c.state == running && !errors.Is(err, io.EOF) {
-			c.log.Warn("connection lost", zap.Error(err), zap.String("user", c.user.Name))
-		}
 		c.sock.Close()
 	}
 }

@@ -236,7 +236,7 @@ func (c *conn) open(id frames.MethodID, m *frames.ConnectionOpen) error {
 	}
 	c.srv.event("connection.created", c.createdEvent)
 	c.out.method(0, &frames.ConnectionOpenOk{})
-	c.log.Info("connection opened", zap.String("user", c.user.Name), zap.String("vhost", m.VHost))
+	c.logOpened(m.VHost)
 	return nil
 }
 
@@ -248,6 +248,5 @@ func (c *conn) closeRequested(*frames.ConnectionClose) error {
 	c.release()
 	c.out.method(0, &frames.ConnectionCloseOk{})
 	c.state = closing
-	c.log.Info("connection closed", zap.String("user", c.user.Name))
 	return errEnd
 }

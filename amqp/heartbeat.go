@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/leveretmq/leveret/frames"
 )
 
@@ -53,7 +51,7 @@ func (b *beats) tick() {
 	b.sent = sent
 	if b.ticks++; b.ticks%2 == 0 && b.silentLocked() {
 		b.stopped = true
-		b.conn.log.Warn("closing connection: missed heartbeats from client", zap.Duration("timeout", b.conn.heartbeat))
+		b.conn.log.Warn("closing connection: missed heartbeats from client, timeout: " + roughly(b.conn.heartbeat))
 		b.conn.sock.Close()
 		return
 	}

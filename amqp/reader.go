@@ -245,6 +245,7 @@ func (c *conn) readHeader(ctx context.Context) error {
 		return errEnd
 	}
 	c.state = awaitStartOk
+	c.logAccepted()
 	if c.cert != nil {
 		c.out.raw(c.srv.certStart)
 	} else {
