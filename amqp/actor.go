@@ -52,6 +52,7 @@ type userCounts struct {
 	auth     *auth.Authority
 	churn    churnCounts       // atomic
 	confirms message.Latencies // see Server.ConfirmLatency
+	past     pastCounts        // has a lock of its own; see Server.Past
 
 	mu     sync.Mutex // guards the map and node; a leaf
 	counts map[string]*userCount

@@ -193,6 +193,7 @@ func (ch *channel) forget() {
 	ch.conn.out.mu.Lock()
 	delete(ch.conn.channels, ch.id)
 	ch.conn.out.mu.Unlock()
+	ch.conn.srv.users.past.channel(ch.conn.info.Load().VHost, &ch.counts)
 	if ch.conn.last == ch {
 		ch.conn.last = nil
 	}

@@ -196,6 +196,9 @@ func (s *Server) serveConn(ctx context.Context, sock net.Conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
+	if i := c.info.Load(); i != nil {
+		s.users.past.connection(i.VHost, c.received.Load(), c.sent.Load())
+	}
 }
 
 // cutOff closes the sockets of all connections, and ends what they wait for.

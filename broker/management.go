@@ -65,6 +65,15 @@ func (c connections) Unacked(vhost, queue string, offset, limit int) ([]manageme
 	return out, total
 }
 
+func (c connections) Past() map[string]management.Past {
+	past := c.server.Past()
+	out := make(map[string]management.Past, len(past))
+	for vhost, n := range past {
+		out[vhost] = management.Past(n)
+	}
+	return out
+}
+
 func (c connections) Churn() management.Churn { return management.Churn(c.server.Churn()) }
 
 func (c connections) ConfirmLatency() message.Distribution { return c.server.ConfirmLatency() }

@@ -3,6 +3,7 @@ package management
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -35,6 +36,7 @@ type fakeConnections struct {
 	consumers   []Consumer
 	closed      []string // "name: reason"
 	churn       Churn
+	past        map[string]Past      // by vhost
 	unacked     map[string][]Unacked // by vhost/queue
 }
 
@@ -81,6 +83,12 @@ func (f *fakeConnections) Churn() Churn {
 	return f.churn
 }
 
+func (f *fakeConnections) Past() map[string]Past {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.past)
+}
+
 func (f *fakeConnections) ConfirmLatency() message.Distribution {
 	var l message.Latencies
 	l.Add(2 * time.Millisecond)
@@ -93,6 +101,17 @@ func (f *fakeConnections) closeAll() {
 	defer f.mu.Unlock()
 	f.churn.ConnectionsClosed += uint64(len(f.connections))
 	f.churn.ChannelsClosed += uint64(len(f.channels))
+	f.past = make(map[string]Past)
+	for _, c := range f.connections {
+		n := f.past[c.VHost]
+		n.Received, n.Sent = n.Received+c.Received, n.Sent+c.Sent
+		f.past[c.VHost] = n
+	}
+	for _, c := range f.channels {
+		n := f.past[c.VHost]
+		n.Published, n.Confirmed, n.Confirmable = n.Published+c.Published, n.Confirmed+c.Confirmed, n.Confirmable+c.Confirmed
+		f.past[c.VHost] = n
+	}
 	f.connections, f.channels, f.consumers = nil, nil, nil
 }
 

@@ -27,6 +27,7 @@ type totals struct {
 	at     time.Time
 	took   time.Duration
 	vhosts map[string]*figures
+	past   pastFigures      // of what is gone
 	churn  counters         // what has come and gone since the start
 	refs   []vhost.QueueRef // scratch; nil once all is collected
 }
@@ -51,7 +52,7 @@ func (t *totals) orNone(vhost string) *figures {
 // collect adds up what there is now. If each is not nil it gets every object
 // with its figures.
 func collect(cfg *Config, each func(p part, c *counters)) *totals {
-	t := &totals{at: time.Now(), vhosts: make(map[string]*figures), churn: churnCounters(cfg)}
+	t := &totals{at: time.Now(), vhosts: make(map[string]*figures), past: readPast(cfg), churn: churnCounters(cfg)}
 	if each == nil {
 		each = func(part, *counters) {}
 	}

@@ -57,6 +57,9 @@ const (
 	expired
 	dropped
 	refused
+	rejected  // by consumers
+	overLimit // of deliveries
+	confirmed // dead letters, by their targets
 	endCount
 )
 
@@ -64,7 +67,7 @@ const (
 type endings [endCount]uint64
 
 func endsOf(st *queue.Status) endings {
-	return endings{st.DeadLettered, st.Expired, st.Dropped, st.Refused}
+	return endings{st.DeadLettered, st.Expired, st.Dropped, st.Refused, st.Rejected, st.OverLimit, st.DeadConfirmed}
 }
 
 func (e *endings) plus(o endings) {

@@ -94,6 +94,9 @@ type Connections interface {
 	Unacked(vhost, queue string, offset, limit int) (page []Unacked, total int)
 	// Churn counts what was opened and closed since the start.
 	Churn() Churn
+	// Past is what connections and channels that are gone had counted, by vhost.
+	// One that is in it is in no snapshot that is taken later.
+	Past() map[string]Past
 	// ConfirmLatency says how long batches of publishes took to be confirmed.
 	ConfirmLatency() message.Distribution
 }
@@ -115,6 +118,15 @@ type Unacked struct {
 type Churn struct {
 	ConnectionsOpened, ConnectionsClosed uint64
 	ChannelsOpened, ChannelsClosed       uint64
+}
+
+// Past is what connections and channels that are gone had counted.
+type Past struct {
+	Received, Sent                           uint64 // bytes
+	Published, Confirmable                   uint64 // Confirmable are those published on channels that confirm
+	Confirmed, Returned                      uint64
+	Delivered, DeliveredNoAck, Got, GotNoAck uint64
+	GetEmpty, Acked, Redelivered             uint64
 }
 
 // A Connection is a snapshot of one open connection.
@@ -177,6 +189,7 @@ func (noConnections) Channels() []Channel                 { return nil }
 func (noConnections) Consumers() []Consumer               { return nil }
 func (noConnections) CloseConnection(string, string) bool { return false }
 func (noConnections) Churn() Churn                        { return Churn{} }
+func (noConnections) Past() map[string]Past               { return nil }
 func (noConnections) ConfirmLatency() message.Distribution {
 	return message.Distribution{}
 }

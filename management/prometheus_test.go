@@ -185,7 +185,8 @@ var metricTypes = map[string]string{
 		global_messages_delivered_total global_messages_delivered_consume_manual_ack_total global_messages_delivered_consume_auto_ack_total
 		global_messages_delivered_get_manual_ack_total global_messages_delivered_get_auto_ack_total global_messages_get_empty_total
 		global_messages_redelivered_total global_messages_acknowledged_total global_messages_dead_lettered_expired_total
-		global_messages_dead_lettered_maxlen_total global_messages_dead_lettered_rejected_total queue_messages_published_total
+		global_messages_dead_lettered_maxlen_total global_messages_dead_lettered_rejected_total
+		global_messages_dead_lettered_confirmed_total global_messages_dead_lettered_delivery_limit_total queue_messages_published_total
 		queue_messages_delivered_total queue_messages_delivered_ack_total queue_messages_redelivered_total queue_messages_acked_total queue_get_total
 		queue_get_ack_total queue_get_empty_total exchange_messages_published_total channel_messages_published_total channel_messages_confirmed_total
 		channel_messages_unroutable_returned_total channel_messages_delivered_total channel_messages_delivered_ack_total
@@ -244,6 +245,50 @@ func TestCountersOutliveTheirObjects(t *testing.T) {
 	wantLines(t, a.scrape("/metrics"), append(want, "rabbitmq_connections_closed_total 1", "rabbitmq_queues_deleted_total 2")...)
 	a.do("DELETE", "/reset", "", 204)
 	wantLines(t, a.scrape("/metrics"), want...)
+}
+
+// What lived and died between two looks has counted.
+func TestShortLivesAreCounted(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", "", 201)
+	a.publish("q", "x")
+	a.do("POST", "/queues/%2F/q/get", `{"count":1,"ackmode":"ack_requeue_false","encoding":"auto"}`, 200)
+	a.do("POST", "/queues/%2F/q/get", `{"count":1,"ackmode":"ack_requeue_false","encoding":"auto"}`, 200)
+	a.do("DELETE", "/queues/%2F/q", "", 204)
+	a.conns.past = map[string]Past{"/": {Received: 70, Sent: 30, Published: 6, Confirmable: 5, Confirmed: 4, Returned: 1}}
+	wantLines(t, a.scrape("/metrics"),
+		`rabbitmq_global_messages_received_confirm_total{protocol="amqp091"} 5`,
+		`rabbitmq_global_messages_confirmed_total{protocol="amqp091"} 4`,
+		`rabbitmq_global_messages_unroutable_returned_total{protocol="amqp091"} 1`,
+		`rabbitmq_global_messages_delivered_get_auto_ack_total{protocol="amqp091",queue_type="rabbit_classic_queue"} 1`,
+		`rabbitmq_global_messages_get_empty_total{protocol="amqp091",queue_type="rabbit_classic_queue"} 1`,
+		"rabbitmq_queue_messages_published_total 1", "rabbitmq_channel_messages_published_total 6", "rabbitmq_connection_incoming_bytes_total 70")
+	has(t, a.do("GET", "/overview", "", 200).(J)["message_stats"], J{"confirm": 4.0, "return_unroutable": 1.0, "get_no_ack": 1.0, "get_empty": 1.0})
+}
+
+// Each death has its reason, with and without a target for dead letters.
+func TestDeathsByReason(t *testing.T) {
+	a := newAPI(t, nil)
+	for _, q := range []struct{ name, args string }{
+		{"plain", `{}`},
+		{"short", `{"x-max-length":1}`},
+		{"aimed", `{"x-dead-letter-exchange":""}`},
+		{"limited", `{"x-queue-type":"quorum","x-delivery-limit":0}`},
+		{"safe", `{"x-queue-type":"quorum","x-overflow":"reject-publish","x-dead-letter-strategy":"at-least-once","x-dead-letter-exchange":"","x-dead-letter-routing-key":"plain"}`},
+	} {
+		a.do("PUT", "/queues/%2F/"+q.name, `{"durable":true,"arguments":`+q.args+`}`, 201)
+		a.publish(q.name, "x")
+		a.publish(q.name, "y")
+	}
+	for _, g := range []struct{ name, mode string }{{"plain", "reject_requeue_false"}, {"aimed", "reject_requeue_false"}, {"limited", "reject_requeue_true"}, {"safe", "reject_requeue_false"}} {
+		a.do("POST", "/queues/%2F/"+g.name+"/get", `{"count":1,"encoding":"auto","ackmode":"`+g.mode+`"}`, 200)
+	}
+	want := func(reason, typ, strategy string, n string) string {
+		return "rabbitmq_global_messages_dead_lettered_" + reason + `_total{dead_letter_strategy="` + strategy + `",queue_type="rabbit_` + typ + `_queue"} ` + n
+	}
+	wantLines(t, a.scrape("/metrics"), want("rejected", "classic", "disabled", "1"), want("rejected", "classic", "at_most_once", "1"),
+		want("maxlen", "classic", "disabled", "1"), want("delivery_limit", "quorum", "disabled", "1"), want("rejected", "quorum", "at_least_once", "1"),
+		want("expired", "quorum", "at_most_once", "0"))
 }
 
 func TestFailedStoreInMetrics(t *testing.T) {

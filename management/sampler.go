@@ -28,12 +28,6 @@ type sampler struct {
 	at        time.Time    // of the last one
 	series    map[part]*series
 	histories int // of series whose number is bounded
-	// gone is what objects had counted that are no more, by vhost, so that the
-	// totals do not fall. What lives shorter than an interval may be missing.
-	gone map[string]*counters
-	// departed is the same by kind, and queues by type; a reset changes nothing
-	// in it.
-	departed map[departure]*counters
 	// zero is what had been counted, by vhost, when the statistics were reset.
 	zero      map[string]*counters
 	zeroChurn counters
@@ -50,19 +44,11 @@ type series struct {
 	last  []int64   // by the kind's metrics
 	rates []rate    // the same; replaced as a whole. Nil is all 0
 	past  *history  // nil until the figures have changed
-	typ   string    // of a queue
 	busy  time.Time // of the last sample that differed from the one before
 }
 
-// A departure is what sort of object is no more.
-type departure struct {
-	kind kind
-	typ  string // of a queue
-}
-
 func newSampler(cfg *Config) *sampler {
-	return &sampler{cfg: cfg, series: make(map[part]*series), gone: make(map[string]*counters), zero: make(map[string]*counters),
-		departed: make(map[departure]*counters)}
+	return &sampler{cfg: cfg, series: make(map[part]*series), zero: make(map[string]*counters)}
 }
 
 // run samples until ctx ends.
@@ -102,7 +88,7 @@ func (s *sampler) totals() *totals {
 // vhost if its own has gone, too. What was there at the last reset does not
 // count. s.mu must be held.
 func (s *sampler) adjustLocked(t *totals) {
-	for vhost, c := range s.gone {
+	for vhost, c := range t.past.byVHost() {
 		t.orNone(vhost).counters.plus(c)
 	}
 	for vhost, c := range s.zero {
@@ -182,7 +168,6 @@ func (s *sampler) noteLocked(p part, figures []int64, elapsed time.Duration) {
 	e := s.series[p]
 	if e == nil {
 		e = newSeries(p.kind, figures)
-		e.typ = s.typeOf(p)
 		s.series[p] = e
 	}
 	e.round = s.round
@@ -196,19 +181,6 @@ func (s *sampler) noteLocked(p part, figures []int64, elapsed time.Duration) {
 	if e.past != nil {
 		e.past.add(s.at.UnixMilli(), e.last)
 	}
-}
-
-// typeOf is a queue's type; "" of other objects, and of a queue that is gone.
-func (s *sampler) typeOf(p part) string {
-	if p.kind != aQueue {
-		return ""
-	}
-	if v, ok := s.cfg.VHosts.Get(p.vhost); ok {
-		if info, err := v.QueueInfo(p.name); err == nil {
-			return info.Spec.Arguments.Type
-		}
-	}
-	return ""
 }
 
 // unbounded says that there are few of the kind, so that all have a history.
@@ -255,81 +227,20 @@ func (e *series) note(metrics []metric, figures []int64, elapsed time.Duration) 
 	return true
 }
 
-// forgetLocked drops the series of what is no more and keeps its counters for
-// the totals. s.mu must be held.
+// forgetLocked drops the series of what is no more. s.mu must be held.
 func (s *sampler) forgetLocked() {
 	for p, e := range s.series {
 		if e.round == s.round || p.kind == theOverview || p.kind == theNode {
 			continue
 		}
-		if p.kind != aVHost || e.round+1 < s.round { // vhosts are noted last
-			s.dropLocked(p, e)
+		if p.kind == aVHost && e.round+1 >= s.round { // vhosts are noted last
+			continue
+		}
+		delete(s.series, p)
+		if e.past != nil && !p.kind.unbounded() {
+			s.histories--
 		}
 	}
-}
-
-func (s *sampler) dropLocked(p part, e *series) {
-	delete(s.series, p)
-	if e.past != nil && !p.kind.unbounded() {
-		s.histories--
-	}
-	c, d := s.goneOf(p.vhost), s.departedOf(departure{p.kind, e.typ})
-	for i, m := range p.kind.metrics() {
-		if n := e.last[i]; !m.level() {
-			d[m] += n
-			p.kind.addTotal(c, m, n)
-		}
-	}
-}
-
-// addTotal adds what an object has counted to the totals, in the way that
-// collect does.
-func (k kind) addTotal(c *counters, m metric, n int64) {
-	switch k {
-	case aQueue:
-		if m != mPublish {
-			c[m] += n
-		}
-	case anExchange:
-		if m == mPublishIn {
-			c[mPublish] += n
-		}
-	case aConnection:
-		c[m] += n
-	case aChannel:
-		if m == mConfirm || m == mReturnUnroutable {
-			c[m] += n
-		}
-	}
-}
-
-func (s *sampler) goneOf(vhost string) *counters {
-	c := s.gone[vhost]
-	if c == nil {
-		c = &counters{}
-		s.gone[vhost] = c
-	}
-	return c
-}
-
-func (s *sampler) departedOf(d departure) *counters {
-	c := s.departed[d]
-	if c == nil {
-		c = &counters{}
-		s.departed[d] = c
-	}
-	return c
-}
-
-// pastCounts is what objects that are no more had counted, by sort.
-func (s *sampler) pastCounts() map[departure]counters {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	departed := make(map[departure]counters, len(s.departed))
-	for d, c := range s.departed {
-		departed[d] = *c
-	}
-	return departed
 }
 
 // reset makes the totals count from 0.

@@ -12,34 +12,20 @@ import (
 )
 
 // A totalsCollector is the prometheus.Collector of /metrics. What it keeps
-// between two scrapes makes that counters never fall when objects go: at most
-// what an object had counted since the last sample is lost.
+// between two scrapes makes that counters never fall: what goes while it looks is
+// missed until the next scrape.
 type totalsCollector struct {
 	s *Server // immutable
 
 	mu     sync.Mutex // guards the fields below; held for one scrape
 	recent *tally
-	round  uint64
 	refs   []vhost.QueueRef   // scratch
 	peaks  map[string]float64 // the highest value of each counter so far
-	// alive are the ends of messages in each queue that has some, as last
-	// seen; buried are those of queues that are gone.
-	alive  map[queue.Queue]*aliveEnds
-	buried map[burial]endings
 }
 
-type aliveEnds struct {
-	burial
-	endings
-	round uint64
-}
-
-// A burial is where messages ended: in what type of queue, and whether it has a
-// dead-letter exchange.
-type burial struct {
-	typ string
-	dlx bool
-}
+// A burial is where messages ended: in what type of queue, and with what strategy
+// for dead letters.
+type burial struct{ typ, strategy string }
 
 // sums are the totals of figures over objects.
 type sums[T any] struct {
@@ -83,7 +69,7 @@ type tally struct {
 	ends       map[burial]endings   // of all queues ever
 	unroutable uint64               // publishes
 	churn      counters
-	departed   map[departure]counters
+	gone       pastFigures
 	routed     float64 // by the exchanges there are
 	dead       deadTargets
 	// unconfirmed is how many publishes wait for a confirm.
@@ -94,7 +80,7 @@ type tally struct {
 var queueTypes = []string{queue.Classic, queue.Quorum, queue.Stream}
 
 func newTotalsCollector(s *Server) *totalsCollector {
-	return &totalsCollector{s: s, peaks: make(map[string]float64), alive: make(map[queue.Queue]*aliveEnds), buried: make(map[burial]endings)}
+	return &totalsCollector{s: s, peaks: make(map[string]float64)}
 }
 
 // Describe describes nothing: the metrics are checked when they are collected.
@@ -151,15 +137,14 @@ func (c *totalsCollector) tally() *tally {
 	}
 	// What is gone comes first: an object that goes meanwhile is then missed
 	// once, which the peaks hide, and never counted twice.
-	t.departed, t.churn = c.s.sampler.pastCounts(), churnCounters(&c.s.cfg)
+	t.gone, t.churn = readPast(&c.s.cfg), churnCounters(&c.s.cfg)
 	t.unroutable = c.s.cfg.VHosts.Unroutable()
-	c.round++
+	t.addPast()
 	for _, name := range c.s.cfg.VHosts.Names() {
 		if v, ok := c.s.cfg.VHosts.Get(name); ok {
 			c.addVHost(t, v)
 		}
 	}
-	c.addEnds(t)
 	t.addConnections(c.s.cfg.Connections)
 	clear(c.refs) // some of them will go
 	t.done = time.Now()
@@ -179,7 +164,7 @@ func (c *totalsCollector) addVHost(t *tally, v *vhost.VHost) {
 		t.extras.add(&q)
 		n := queueCounters(&q.st)
 		t.ofType(q.typ).plus(&n)
-		c.noteEnds(ref, &q.st)
+		t.noteEnds(&ref.Spec.Arguments, &q.st)
 		t.dead.note(v, &ref.Spec.Arguments, &q.st)
 	}
 	for info := range v.Exchanges() {
@@ -216,49 +201,16 @@ func (t *tally) ofType(typ string) *counters {
 	return t.byType[queue.Classic]
 }
 
-// noteEnds remembers the ends of messages in a queue. c.mu must be held.
-func (c *totalsCollector) noteEnds(q *vhost.QueueRef, st *queue.Status) {
-	e := endsOf(st)
-	if e == (endings{}) {
+// noteEnds adds the ends of messages in a queue.
+func (t *tally) noteEnds(args *queue.Arguments, st *queue.Status) {
+	ends := endsOf(st)
+	if ends == (endings{}) {
 		return
 	}
-	a := c.alive[q.Queue]
-	if a == nil {
-		a = &aliveEnds{}
-		c.alive[q.Queue] = a
-	}
-	a.burial = burial{q.Spec.Arguments.Type, deadLetters(&q.Spec.Arguments, st)}
-	a.endings, a.round = e, c.round
-}
-
-// addEnds adds up the ends of messages. c.mu must be held.
-func (c *totalsCollector) addEnds(t *tally) {
-	for q, a := range c.alive {
-		if a.round != c.round {
-			sum := c.buried[a.burial]
-			sum.plus(a.endings)
-			c.buried[a.burial] = sum
-			delete(c.alive, q)
-		}
-	}
-	for b, e := range c.buried {
-		t.ends[b] = e
-	}
-	for _, a := range c.alive {
-		sum := t.ends[a.burial]
-		sum.plus(a.endings)
-		t.ends[a.burial] = sum
-	}
-}
-
-// past is what objects of a kind that are gone had counted.
-func (t *tally) past(k kind, m metric) (n float64) {
-	for d, c := range t.departed {
-		if d.kind == k {
-			n += float64(c[m])
-		}
-	}
-	return n
+	of := burial{args.Type, queue.DeadLetterStrategy(*args, st.Policy)}
+	sum := t.ends[of]
+	sum.plus(ends)
+	t.ends[of] = sum
 }
 
 // endTotal is how many messages came to an end in all queues ever.
@@ -290,7 +242,7 @@ func emitTotals[T any](e *emitter, t *tally, s *sums[T], k kind) {
 		case f.count >= countsEnds:
 			e.counter(f.name, f.help, t.endTotal(end(f.count-countsEnds)))
 		default:
-			e.counter(f.name, f.help, s.values[i]+t.past(k, metric(f.count-1)))
+			e.counter(f.name, f.help, s.values[i]+float64(t.gone.of(k)[f.count-1]))
 		}
 	}
 }
@@ -298,7 +250,8 @@ func emitTotals[T any](e *emitter, t *tally, s *sums[T], k kind) {
 // globals emits what RabbitMQ counts of each protocol.
 func (e *emitter) globals(t *tally) {
 	amqp := labels{names: []string{"protocol"}, values: []string{"amqp091"}}
-	sum := func(k kind, m metric, live float64) float64 { return live + t.past(k, m) }
+	sum := func(k kind, m metric, live float64) float64 { return live + float64(t.gone.of(k)[m]) }
+	mayConfirm := float64(t.gone.confirmable) + t.channels.value("channel_messages_confirmed_total") + t.unconfirmed
 	received := sum(anExchange, mPublishIn, t.exchanges.value("exchange_messages_published_total"))
 	confirmed := sum(aChannel, mConfirm, t.channels.value("channel_messages_confirmed_total"))
 	returned := sum(aChannel, mReturnUnroutable, t.channels.value("channel_messages_unroutable_returned_total"))
@@ -307,7 +260,7 @@ func (e *emitter) globals(t *tally) {
 		value      float64
 	}{
 		{"received", "Messages received from publishers", received},
-		{"received_confirm", "Messages received on channels that confirm", confirmed + t.unconfirmed},
+		{"received_confirm", "Messages received on channels that confirm", mayConfirm},
 		{"routed", "Messages that went into queues, once for each queue", sum(anExchange, mPublishOut, t.routed)},
 		{"confirmed", "Messages confirmed to publishers", confirmed},
 		{"unroutable_returned", "Messages that reached no queue and were returned", returned},
@@ -335,11 +288,6 @@ func (s *sums[T]) value(name string) float64 {
 // ofType emits what RabbitMQ counts of each protocol and type of queue.
 func (e *emitter) ofType(t *tally, typ string) {
 	c := *t.byType[typ]
-	for d, n := range t.departed {
-		if d.kind == aQueue && (d.typ == typ || d.typ == "" && typ == queue.Classic) {
-			c.plus(&n)
-		}
-	}
 	l := labels{[]string{"protocol", "queue_type"}, []string{"amqp091", typeLabel(typ)}}
 	for _, m := range []struct {
 		name, help string
@@ -361,23 +309,31 @@ func (e *emitter) ofType(t *tally, typ string) {
 // typeLabel is a type of queue as labels have it (RabbitMQ 4.0).
 func typeLabel(typ string) string { return "rabbit_" + typ + "_queue" }
 
-// deadLetters emits the ends of messages. Messages that exceeded their delivery
-// limit are among the rejected.
+// deaths are the reasons for which messages die.
+var deaths = []struct {
+	name, help string
+	end        end
+}{
+	{"delivery_limit", "Messages that were delivered too often", overLimit},
+	{"expired", "Messages whose time to live ran out", expired},
+	{"maxlen", "Messages that went because a queue was at its maximum length", dropped},
+	{"rejected", "Messages that consumers have rejected", rejected},
+}
+
+// deadLetters emits the ends of messages. In streams nothing dies.
 func (e *emitter) deadLetters(t *tally) {
-	for _, typ := range queueTypes {
-		for _, dlx := range []bool{false, true} {
-			n := t.ends[burial{typ, dlx}]
-			strategy, rejected := "disabled", float64(0)
-			if dlx {
-				strategy = "at_most_once"
-				rejected = max(0, float64(n[deadLettered])-float64(n[expired])-float64(n[dropped]))
+	for _, typ := range []string{queue.Classic, queue.Quorum} {
+		for _, strategy := range []string{queue.StrategyDisabled, queue.StrategyAtMostOnce, queue.StrategyAtLeastOnce} {
+			if strategy == queue.StrategyAtLeastOnce && typ != queue.Quorum {
+				continue
 			}
-			l := labels{[]string{"queue_type", "dead_letter_strategy"}, []string{typeLabel(typ), strategy}}
-			e.counter("global_messages_dead_lettered_expired_total", "Messages whose time to live ran out", float64(n[expired]), l)
-			e.counter("global_messages_dead_lettered_maxlen_total", "Messages that went because a queue was at its maximum length", float64(n[dropped]), l)
-			if dlx {
-				e.counter("global_messages_dead_lettered_rejected_total", "Messages that consumers have rejected, or that exceeded their delivery limit", rejected, l)
+			n, l := t.ends[burial{typ, strategy}], with("queue_type", typeLabel(typ), "dead_letter_strategy", strategy)
+			for _, d := range deaths {
+				e.counter("global_messages_dead_lettered_"+d.name+"_total", d.help, float64(n[d.end]), l)
 			}
 		}
 	}
+	n := t.ends[burial{queue.Quorum, queue.StrategyAtLeastOnce}]
+	e.counter("global_messages_dead_lettered_confirmed_total", "Dead letters that their target queues have confirmed", float64(n[confirmed]),
+		with("queue_type", typeLabel(queue.Quorum), "dead_letter_strategy", queue.StrategyAtLeastOnce))
 }

@@ -221,6 +221,30 @@ type Status struct {
 	// Counters since the queue was made or recovered.
 	Published, Delivered, DeliveredNoAck, Got, GotNoAck, GetEmpty, Acked, Redelivered uint64
 	DeadLettered, Expired, Dropped, Refused, Duplicates                               uint64
+	// Rejected by consumers for good, OverLimit of deliveries: with or without a
+	// dead-letter target. DeadConfirmed were confirmed by the targets, of a queue
+	// that waits for that.
+	Rejected, OverLimit, DeadConfirmed uint64
+}
+
+// AddCounters adds another queue's counters, and nothing else of it.
+func (s *Status) AddCounters(o *Status) {
+	s.Published += o.Published
+	s.Delivered += o.Delivered
+	s.DeliveredNoAck += o.DeliveredNoAck
+	s.Got += o.Got
+	s.GotNoAck += o.GotNoAck
+	s.GetEmpty += o.GetEmpty
+	s.Acked += o.Acked
+	s.Redelivered += o.Redelivered
+	s.DeadLettered += o.DeadLettered
+	s.Expired += o.Expired
+	s.Dropped += o.Dropped
+	s.Refused += o.Refused
+	s.Duplicates += o.Duplicates
+	s.Rejected += o.Rejected
+	s.OverLimit += o.OverLimit
+	s.DeadConfirmed += o.DeadConfirmed
 }
 
 // Messages is how many messages there are, whatever they wait for.

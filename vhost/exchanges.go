@@ -261,6 +261,7 @@ func (c *change) removeExchange(e *exchangeEntry, user string) {
 		c.removeIfUnused(s.from, user)
 	}
 	delete(v.exchanges, e.x.Name)
+	v.set.past.exchange(v.name, e)
 	c.exchangeDeleted(e, user)
 }
 

@@ -358,6 +358,7 @@ func (c *change) removeQueue(e *queueEntry, user string) {
 		c.delete(persistence.Queues, definitionKey(v.name, e.spec.Name))
 	}
 	v.set.totals.deleted.Add(1)
+	v.set.past.queue(v.name, e)
 	c.queueDeleted(e, user)
 }
 

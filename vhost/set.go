@@ -73,6 +73,7 @@ type Set struct {
 	old         []*VHost      // made by an older broker, which gave them no logs; Open's own
 	unroutable  atomic.Uint64 // see Unroutable
 	sizes       message.Sizes // of published bodies
+	past        pastCounts    // has a lock of its own; see Past
 
 	// events is the exchange amq.rabbitmq.event; nil without the vhost "/".
 	events atomic.Pointer[exchange.Exchange]

@@ -99,7 +99,7 @@ const (
 
 type counters struct {
 	published, delivered, deliveredNoAck, got, gotNoAck, getEmpty, acked, redelivered uint64
-	deadLettered, expired, dropped, refused, duplicates                               uint64
+	deadLettered, expired, dropped, refused, duplicates, rejected, overLimit          uint64
 }
 
 // New makes a classic queue, or reopens a durable one if env names its log. It
@@ -216,6 +216,7 @@ func (q *Queue) Status() queue.Status {
 		Got: q.count.got, GotNoAck: q.count.gotNoAck, GetEmpty: q.count.getEmpty, Acked: q.count.acked,
 		Redelivered: q.count.redelivered, DeadLettered: q.count.deadLettered, Expired: q.count.expired,
 		Dropped: q.count.dropped, Refused: q.count.refused, Duplicates: q.count.duplicates,
+		Rejected: q.count.rejected, OverLimit: q.count.overLimit,
 	}
 	if l := q.topLocked(); l != nil {
 		if it := l.next(); it != nil {

@@ -44,6 +44,10 @@ func (q *Queue) buryLocked(it item, why queue.Reason) {
 		if it.id != 0 { // else it was refused
 			q.count.dropped++
 		}
+	case queue.ReasonRejected:
+		q.count.rejected++
+	case queue.ReasonDeliveryLimit:
+		q.count.overLimit++
 	}
 	if q.unique != nil && it.msg != nil {
 		q.unique.Forget(it.msg)
@@ -145,8 +149,8 @@ func (q *Queue) work() {
 	}
 }
 
-// workBriefly is work for a publisher, who must not be kept from its next batch:
-// it does one thing. Reading, and what else is left, goes to a goroutine of its
+// workBriefly is work for who must not be kept from the next batch, a publisher or
+// a client that settles and has more to come: it does one thing. Reading, and what else is left, goes to a goroutine of its
 // own, which ends when nothing is left.
 func (q *Queue) workBriefly() {
 	if q.step(false) {

@@ -103,6 +103,7 @@ func (q *Queue) answerLocked(l *letter) {
 		}
 	}
 	q.ids = safe
+	q.count.deadConfirmed += uint64(len(safe))
 	q.cmd = command{op: opForget, time: q.timeLocked(), ids: safe}
 	q.doLocked()
 	if len(again.ids) == 0 {

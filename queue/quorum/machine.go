@@ -124,6 +124,9 @@ type effects struct {
 	redone bool                // some of handed were handed out before
 	mourns bool                // the caller wants to know lost
 	lost   []*message.Message  // that died and are forgotten
+	// died counts messages that died, by reason, whatever became of them. Commands
+	// only add to it.
+	died [deliveryLimit + 1]uint64
 }
 
 // A corpse is a message that died.
@@ -483,6 +486,7 @@ func (m *machine) trim(c *command, fx *effects) {
 
 // bury makes an end of a message that is neither ready nor out.
 func (m *machine) bury(id queue.ID, s *slot, why reason, fx *effects) {
+	fx.died[why]++
 	switch m.rules.graves {
 	case forgotten:
 		fx.gone = append(fx.gone, uint64(id))

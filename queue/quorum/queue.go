@@ -96,7 +96,7 @@ const (
 
 type counters struct {
 	published, delivered, deliveredNoAck, got, gotNoAck, getEmpty, acked, redelivered uint64
-	deadLettered, expired, dropped, refused, duplicates                               uint64
+	deadLettered, expired, dropped, refused, duplicates, deadConfirmed                uint64
 }
 
 // noneFresh is above all ids: no message was just published.
@@ -275,6 +275,7 @@ func (q *Queue) Status() queue.Status {
 		Got: q.count.got, GotNoAck: q.count.gotNoAck, GetEmpty: q.count.getEmpty, Acked: q.count.acked,
 		Redelivered: q.count.redelivered, DeadLettered: q.count.deadLettered, Expired: q.count.expired,
 		Dropped: q.count.dropped, Refused: q.count.refused, Duplicates: q.count.duplicates,
+		Rejected: q.fx.died[rejected], OverLimit: q.fx.died[deliveryLimit], DeadConfirmed: q.count.deadConfirmed,
 	}
 	if _, head, _ := m.head(); head != nil {
 		s.HeadTime = head.msg.Time
@@ -309,7 +310,7 @@ func (q *Queue) haltLocked() {
 	q.m = newMachine()
 	q.m.rules = rules
 	q.notes, q.apart = retry.Notes{}, nil
-	q.fx = effects{mourns: q.fx.mourns}
+	q.fx = effects{mourns: q.fx.mourns, died: q.fx.died}
 	q.after.epoch++
 	q.after.late = nil
 }
