@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -168,6 +169,49 @@ func TestPagedConsumer(t *testing.T) {
 		}
 	}
 	p.WantCounts(0, 0)
+}
+
+// A slowLog reads nothing until its gate is closed.
+type slowLog struct {
+	persistence.Log
+	asked atomic.Int64
+	gate  chan struct{}
+}
+
+func (l *slowLog) Load(lane persistence.Lane, from uint64, dst []persistence.Record, maxBytes int) ([]persistence.Record, error) {
+	l.asked.Add(1)
+	<-l.gate
+	return l.Log.Load(lane, from, dst, maxBytes)
+}
+
+// A client that settles one message while others are in memory does not wait for
+// the block after those. If it did, this would be a deadlock.
+func TestSettleDoesNotWaitForTheNextBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaged(t, queue.Spec{Durable: true}, false)
+		p.fill(0, 500, queuetest.Persistent)
+		c := p.Consume(func(s *queue.Subscription) { s.Prefetch = 1 })
+		q := p.Queue.(*Queue)
+		log := &slowLog{Log: q.log, gate: make(chan struct{})}
+		q.mu.Lock()
+		q.log = log
+		q.mu.Unlock()
+		for log.asked.Load() == 0 {
+			held := c.Held()
+			c.Bodies()
+			q.Settle(c.Sub, held, queue.Accepted)
+			synctest.Wait()
+		}
+		before := q.Status().InMemory
+		if before == 0 {
+			t.Error("the block was read when nothing else was in memory")
+		}
+		close(log.gate)
+		synctest.Wait()
+		if after := q.Status().InMemory; after <= before {
+			t.Errorf("%d messages are in memory after the read, %d before", after, before)
+		}
+	})
 }
 
 func TestRestartWithBacklog(t *testing.T) {

@@ -35,7 +35,15 @@ func (q *Queue) Settle(s *queue.Subscription, ds []queue.Delivery, how queue.Out
 	}
 	q.consumers.Settled(s, len(ds))
 	q.proceedLocked()
-	q.unlock()
+	todo, urgent := q.finishLocked(), q.after.wantLoad
+	q.mu.Unlock()
+	switch {
+	case !todo:
+	case urgent:
+		q.work()
+	default: // the next block is read while the client works on this one
+		q.workBriefly()
+	}
 }
 
 func (q *Queue) acceptLocked(ds []queue.Delivery) {
