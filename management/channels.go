@@ -22,6 +22,15 @@ func connectionChannels(r *request) (reply, error) {
 	return r.channelList(func(ch *Channel) bool { return ch.Connection == c.Name })
 }
 
+// connectionSessions handles GET /connections/N/sessions: AMQP 1.0 has them, AMQP
+// 0-9-1 none.
+func connectionSessions(r *request) (reply, error) {
+	if _, err := r.connection(); err != nil {
+		return reply{}, err
+	}
+	return noObjects(r)
+}
+
 func (r *request) channelList(keep func(*Channel) bool) (reply, error) {
 	peers := r.s.peers()
 	var all []row

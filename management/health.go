@@ -153,6 +153,14 @@ func checkService(r *request) (reply, error) {
 	return healthy(r)
 }
 
+// nodeHealth handles GET /healthchecks/node and /healthchecks/node/NODE.
+func nodeHealth(r *request) (reply, error) {
+	if !r.namesThisNode() {
+		return reply{}, errNotFound
+	}
+	return checkService(r)
+}
+
 // storeObject is what operators have to know of the store. RabbitMQ has no such
 // member. Sizes are in bytes.
 func storeObject(h *persistence.Health) object {

@@ -166,9 +166,15 @@ func putClusterName(r *request) (reply, error) {
 }
 
 func reset(r *request) (reply, error) {
+	if !r.namesThisNode() {
+		return reply{}, errNotFound
+	}
 	r.s.sampler.reset()
 	return noContent, nil
 }
+
+// namesThisNode says whether the path's node is this one, or there is none in it.
+func (r *request) namesThisNode() bool { return r.arg("node") == "" || r.arg("node") == r.s.cfg.Node }
 
 // nothing is for what there is nothing to do about on one node.
 func nothing(*request) (reply, error) { return noContent, nil }

@@ -42,6 +42,9 @@ func channelError(err error) error {
 	if e.Code == frames.NotFound {
 		return errNotFound
 	}
+	if e.Code == frames.NotImplemented { // RabbitMQ 4.0 names the other codes only
+		return badRequest("%d %s", e.Code, e.Text)
+	}
 	return badRequest("%d %s", e.Code, e.ReplyText())
 }
 

@@ -361,5 +361,8 @@ func queueActions(r *request) (reply, error) {
 	if err := b.need("action"); err != nil {
 		return reply{}, err
 	}
+	if _, err := r.vhost.Queue(r.actor(), r.arg("queue")); err != nil {
+		return reply{}, missing(orNotFound(err), "queue_not_found")
+	}
 	return reply{}, badRequest("unknown action '%v'", b["action"])
 }

@@ -45,7 +45,7 @@ func routes() []route {
 		{"GET", "/connections/{connection}", anyTag, oneConnection},
 		{"DELETE", "/connections/{connection}", anyTag, closeConnection},
 		{"GET", "/connections/{connection}/channels", anyTag, connectionChannels},
-		{"GET", "/connections/{connection}/sessions", anyTag, noObjects},
+		{"GET", "/connections/{connection}/sessions", anyTag, connectionSessions},
 		{"GET", "/channels", anyTag, channels},
 		{"GET", "/channels/{channel}", anyTag, oneChannel},
 		{"GET", "/consumers", anyTag, consumers},
@@ -182,8 +182,8 @@ func routes() []route {
 		{"GET", "/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/{pattern}", anyTag, healthy},
 		{"GET", "/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}", anyTag, healthy},
 		{"GET", "/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}", anyTag, healthy},
-		{"GET", "/healthchecks/node", anyTag, checkService},
-		{"GET", "/healthchecks/node/{node}", anyTag, checkService},
+		{"GET", "/healthchecks/node", anyTag, nodeHealth},
+		{"GET", "/healthchecks/node/{node}", anyTag, nodeHealth},
 		{"GET", "/aliveness-test/{vhost}", inVHost, aliveness},
 	}
 }
