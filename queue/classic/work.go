@@ -150,8 +150,8 @@ func (q *Queue) work() {
 }
 
 // workBriefly is work for who must not be kept from the next batch, a publisher or
-// a client that settles and has more to come: it does one thing. Reading, and what else is left, goes to a goroutine of its
-// own, which ends when nothing is left.
+// a client that settles and has more to come: it does one thing. Reading, and what
+// else is left, goes to a goroutine of its own, which ends when nothing is left.
 func (q *Queue) workBriefly() {
 	if q.step(false) {
 		go q.work()
