@@ -16,9 +16,6 @@ const (
 	// maxPrefetch is how many of them there are at most, and so how many may be
 	// twice at the target after a kill.
 	maxPrefetch = 500
-	// quorumPrefetch is how many messages of a quorum queue are under way at most:
-	// RabbitMQ 3.10 gives back what a killed consumer of one had in another order.
-	quorumPrefetch = 32
 	// ackEvery is how many confirmed messages share an ack at most.
 	ackEvery = 100
 	// lookEvery is how often a queue that delivers nothing is asked whether it is
@@ -29,6 +26,9 @@ const (
 	// doubt is how long a queue has to be quiet to be believed that it is empty
 	// before as many messages have come as it had.
 	doubt = 2 * time.Second
+	// goingAway is how long the consumer of a run that was killed may take to
+	// disappear at the source.
+	goingAway = time.Second
 )
 
 // errStop ends a pump in order.
@@ -67,14 +67,22 @@ type pump struct {
 
 // drain moves a classic or quorum queue.
 func (m *migration) drain(ctx context.Context, l *link, q *Queue) error {
+	others, err := consumersOver(ctx, l, q, 0)
+	if err != nil {
+		return err
+	}
 	if there, err := m.lookBoth(l, q); err != nil || !there {
 		return err
 	}
 	if q.Before == 0 {
 		q.State = Empty
-		if n := q.listed.Unacked; n > 0 && q.listed.Consumers > 0 {
+		if n := q.listed.Unacked; n > 0 && others > 0 {
 			q.fail(Busy, "%d messages are with its consumers; stop them and run it again", n)
 		}
+		return nil
+	}
+	if others > 0 {
+		q.fail(Busy, busyText, others)
 		return nil
 	}
 	for left := q.Before; left > 0; {
@@ -83,7 +91,6 @@ func (m *migration) drain(ctx context.Context, l *link, q *Queue) error {
 			return err
 		}
 		// What the source had sent, and was not here yet, is there again.
-		var err error
 		if left, err = ready(l.from, q.Name); err != nil {
 			return fmt.Errorf("source: %w", err)
 		}
@@ -103,10 +110,6 @@ func (m *migration) drainOnce(ctx context.Context, l *link, q *Queue, has int64)
 		return n == 0, err
 	}
 	single := q.listed.Arguments["x-single-active-consumer"] == true // RabbitMQ refuses an exclusive consumer of these
-	if single && q.listed.Consumers > 0 {
-		q.fail(Busy, "it has %d consumers; stop them and run it again", q.listed.Consumers)
-		return p.close(l)
-	}
 	p.deliveries, err = p.source.Consume(q.Name, consumerTag, false, !single, false, false, nil)
 	if e, ok := errors.AsType[*amqp.Error](err); ok && e.Code == amqp.AccessRefused && contains(e.Reason, "exclusive") {
 		q.fail(Busy, "it has consumers; stop them and run it again")
@@ -115,10 +118,48 @@ func (m *migration) drainOnce(ctx context.Context, l *link, q *Queue, has int64)
 	if err != nil {
 		return errors.Join(err, p.close(l))
 	}
-	return p.finish(ctx, l, p.run(ctx))
+	others, err := consumersOver(ctx, l, q, 1)
+	if err == nil && others == 0 {
+		return p.finish(ctx, l, p.run(ctx))
+	}
+	if others > 0 {
+		q.fail(Busy, busyText, others)
+	}
+	return errors.Join(err, p.close(l))
 }
 
-const consumerTag = "leveret-migrate"
+const (
+	consumerTag = "leveret-migrate"
+	busyText    = "it has %d consumers; stop them and run it again"
+)
+
+// consumersOver is how many consumers more than own a queue has at the source.
+// One of a killed run gets the time to go away: as long as it is there, what it
+// has would come behind the rest. A quorum queue takes others beside an exclusive
+// consumer (RabbitMQ 3.10 and 4.0), so nothing but the count tells.
+func consumersOver(ctx context.Context, l *link, q *Queue, own int) (int, error) {
+	deadline := time.NewTimer(goingAway)
+	defer deadline.Stop()
+	again := time.NewTicker(lookEvery)
+	defer again.Stop()
+	for {
+		at, err := inspect(l.from, q.Name)
+		if err != nil {
+			return 0, fmt.Errorf("source: %w", err)
+		}
+		idle := at.Messages == 0 && q.listed.Ready+q.listed.Unacked == 0
+		if at.Consumers <= own || idle {
+			return max(at.Consumers-own, 0), nil
+		}
+		select {
+		case <-ctx.Done():
+			return at.Consumers - own, nil
+		case <-deadline.C:
+			return at.Consumers - own, nil
+		case <-again.C:
+		}
+	}
+}
 
 // lookBoth counts the queue's messages on both sides, and says whether the target
 // has it at all.
@@ -168,9 +209,6 @@ func (m *migration) newPump(l *link, q *Queue) (*pump, error) {
 // prefetch is how many messages of a queue may be under way.
 func (m *migration) prefetch(q *Queue) int {
 	most := int64(maxPrefetch)
-	if q.Type == "quorum" {
-		most = quorumPrefetch
-	}
 	if m.opts.Prefetch > 0 {
 		return int(min(int64(m.opts.Prefetch), most))
 	}

@@ -335,21 +335,30 @@ func TestWhatCannotBeMovedIsReported(t *testing.T) {
 	if err := ch.Qos(1, 0, false); err != nil {
 		t.Fatal(err)
 	}
-	deliveries, err := ch.Consume("busy", "", false, false, false, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-deliveries
+	quorum := amqp.Table{"x-queue-type": "quorum"} // which lets others consume beside an exclusive consumer
+	declare(t, ch, "busyquorum", quorum)
+	publish(t, ch, "", "busyquorum", numbered(1, 3)...)
 	at := open(t, to, "/")
+	declare(t, at, "busyquorum", quorum)
 	declare(t, at, "busy", nil)
+	for _, name := range []string{"busy", "busyquorum"} {
+		deliveries, err := ch.Consume(name, "", false, false, false, false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-deliveries
+	}
 	declare(t, at, "full", amqp.Table{"x-max-length": int32(2), "x-overflow": "reject-publish"})
 	report := run(t, from, to, Options{NoDefinitions: true, Skip: []string{"skip*"}})
-	for name, want := range map[string]State{"busy": Busy, "missing": Missing, "mine": Exclusive, "full": Failed} {
+	for name, want := range map[string]State{"busy": Busy, "busyquorum": Busy, "missing": Missing, "mine": Exclusive, "full": Failed} {
 		if q := report.of(t, name); q.State != want || q.Reason == "" {
 			t.Errorf("%s: state %q (%s), want %q", name, q.State, q.Reason, want)
 		}
 	}
-	if len(report.Queues) != 4 || report.Complete() {
+	if got := len(take(t, at, "busyquorum")); got != 0 {
+		t.Errorf("%d messages of a quorum queue overtook what a consumer has", got)
+	}
+	if len(report.Queues) != 5 || report.Complete() {
 		t.Errorf("report: %+v", report)
 	}
 	if q := report.of(t, "full"); q.After != 1 || q.TargetAfter != 2 || !strings.Contains(q.Reason, "full") {
@@ -608,9 +617,8 @@ func TestPrefetchBySize(t *testing.T) {
 		{"classic", 1, 1 << 30, 0, 1},
 		{"classic", 10, 100, 7, 7},
 		{"classic", 10, 100, 7000, 500},
-		{"quorum", 10, 100, 0, 32},
-		{"quorum", 0, 0, 0, 32},
-		{"quorum", 10, 100, 50, 32},
+		{"quorum", 10, 100, 0, 500},
+		{"quorum", 10, 100, 50, 50},
 	} {
 		m := &migration{opts: Options{Prefetch: tt.asked}}
 		if got := m.prefetch(&Queue{Type: tt.kind, listed: listing{Ready: tt.ready, Bytes: tt.bytes}}); got != tt.want {

@@ -304,14 +304,19 @@ func (m *migration) count(l *link, q *Queue) {
 	}
 }
 
-// ready is how many messages of a queue wait for a consumer, on a channel of its
-// own, as asking for one that is not there ends it.
+// ready is how many messages of a queue wait for a consumer.
 func ready(conn *amqp.Connection, queue string) (int64, error) {
+	q, err := inspect(conn, queue)
+	return int64(q.Messages), err
+}
+
+// inspect counts the ready messages and the consumers of a queue, on a channel of
+// its own, as asking for one that is not there ends it.
+func inspect(conn *amqp.Connection, queue string) (amqp.Queue, error) {
 	ch, err := conn.Channel()
 	if err != nil {
-		return 0, err
+		return amqp.Queue{}, err
 	}
 	defer ch.Close()
-	q, err := ch.QueueDeclarePassive(queue, false, false, false, false, nil)
-	return int64(q.Messages), err
+	return ch.QueueDeclarePassive(queue, false, false, false, false, nil)
 }
