@@ -60,7 +60,7 @@ func New(cfg config.Config, log *zap.Logger) *Broker {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	logs := newLogExchange()
+	logs := newLogExchange(cfg)
 	return &Broker{cfg: cfg, log: log.WithOptions(zap.WrapCore(logs.tee(cfg))), logs: logs, failed: make(chan error, 1)}
 }
 
@@ -123,6 +123,9 @@ func (b *Broker) SetLogLevel(category, level string) error {
 		return errors.New("the level of this log cannot be changed while the broker runs")
 	}
 	if err := b.LogLevel(category, level); err != nil {
+		return err
+	}
+	if err := b.logs.levels.Set(category, level); err != nil {
 		return err
 	}
 	b.log.Info("log level changed", zap.String("of", cmp.Or(category, "all")), zap.String("level", level))

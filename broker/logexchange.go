@@ -21,6 +21,7 @@ const logBacklog = 256
 type logExchange struct {
 	vhosts  atomic.Pointer[vhost.Set] // nil before Start and after Stop
 	entries chan logLine
+	levels  *LogLevels // immutable
 }
 
 type logLine struct {
@@ -28,7 +29,13 @@ type logLine struct {
 	text  *buffer.Buffer
 }
 
-func newLogExchange() *logExchange { return &logExchange{entries: make(chan logLine, logBacklog)} }
+func newLogExchange(broker config.Config) *logExchange {
+	levels, err := NewLogLevels(broker.LogLevels)
+	if err != nil { // not from a file: config checks those
+		levels, _ = NewLogLevels(nil) // cannot fail
+	}
+	return &logExchange{entries: make(chan logLine, logBacklog), levels: levels}
+}
 
 // run publishes until ctx ends.
 func (x *logExchange) run(ctx context.Context) {
@@ -45,12 +52,15 @@ func (x *logExchange) run(ctx context.Context) {
 	}
 }
 
-// logCore is the zapcore.Core that feeds a logExchange.
+// logCore is the zapcore.Core that feeds a logExchange. What it gets is important
+// enough.
 type logCore struct {
-	zapcore.LevelEnabler
 	x   *logExchange
 	enc zapcore.Encoder
 }
+
+// Enabled implements zapcore.Core.
+func (c *logCore) Enabled(zapcore.Level) bool { return true }
 
 // tee makes a core that feeds the exchange too, as it is configured.
 func (x *logExchange) tee(broker config.Config) func(zapcore.Core) zapcore.Core {
@@ -58,11 +68,12 @@ func (x *logExchange) tee(broker config.Config) func(zapcore.Core) zapcore.Core 
 		if !broker.LogExchange {
 			return core
 		}
-		level, err := zapcore.ParseLevel(string(broker.LogExchangeLevel))
+		below := &logCore{x: x, enc: logEncoder(broker.LogExchangeFormat)}
+		own, err := x.levels.Core(broker.LogExchangeLevel, below)
 		if err != nil { // not from a file: config checks those
-			level = zapcore.InfoLevel
+			return core
 		}
-		return zapcore.NewTee(core, &logCore{LevelEnabler: level, x: x, enc: logEncoder(broker.LogExchangeFormat)})
+		return zapcore.NewTee(core, own)
 	}
 }
 
@@ -82,12 +93,12 @@ func (c *logCore) With(fields []zapcore.Field) zapcore.Core {
 	for _, f := range fields {
 		f.AddTo(enc)
 	}
-	return &logCore{LevelEnabler: c.LevelEnabler, x: c.x, enc: enc}
+	return &logCore{x: c.x, enc: enc}
 }
 
 // Check implements zapcore.Core: nothing is encoded while nobody listens.
 func (c *logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if set := c.x.vhosts.Load(); set != nil && c.Enabled(e.Level) && set.LogListening() {
+	if set := c.x.vhosts.Load(); set != nil && set.LogListening() {
 		return ce.AddCore(e, c)
 	}
 	return ce

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/leveretmq/leveret/config"
 )
 
 func TestLogLinesArePublished(t *testing.T) {
@@ -50,5 +52,55 @@ func TestLogLinesArePublished(t *testing.T) {
 	}
 	if d.RoutingKey != "warning" || d.ContentType != "text/plain" || !strings.Contains(string(d.Body), "no queue 'no such queue'") {
 		t.Errorf("got key %q, type %q, body %q; want the warning of the closed channel", d.RoutingKey, d.ContentType, d.Body)
+	}
+}
+
+// A level that is set while the broker runs counts for the exchange, too.
+func TestLogExchangeFollowsSetLogLevel(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.InMemory, cfg.LogLevels = true, map[string]config.LogLevel{"user": config.Error}
+	b := New(cfg, nil)
+	b.LogLevel = func(_, _ string) error { return nil }
+	if _, err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, b)
+	ch := channel(t, b)
+	q, err := ch.QueueDeclare("", false, false, true, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ch.QueueBind(q.Name, "#", "amq.rabbitmq.log", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := ch.Consume(q.Name, "", true, false, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := b.log.Named("user")
+	setLevel := func(category, level string) {
+		if err := b.SetLogLevel(category, level); err != nil {
+			t.Fatal(err)
+		}
+	}
+	user.Warn("user: unheard, as configured")
+	setLevel("default", "error")
+	b.log.Warn("unheard")
+	b.log.Error("first")
+	setLevel("user", "debug")
+	user.Debug("second")
+	setLevel("", "critical")
+	user.Error("unheard")
+	setLevel("", "debug")
+	b.log.Debug("last")
+	for _, want := range []string{"first", "second", "log level changed", "last"} {
+		select {
+		case d := <-lines:
+			if !strings.Contains(string(d.Body), want) {
+				t.Errorf("line %q, want %q", d.Body, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("no line %q arrived within 10 s", want)
+		}
 	}
 }

@@ -2,8 +2,10 @@ package broker
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -71,10 +73,16 @@ func (o operator) ResumeListeners() error {
 // logFiles are where the log goes, as RabbitMQ 4.0 writes it.
 func logFiles(cfg config.Config) []string {
 	var files []string
-	if cfg.LogFile != "" && filepath.IsAbs(cfg.LogFile) {
-		files = append(files, cfg.LogFile)
-	} else if cfg.LogFile != "" {
-		files = append(files, filepath.Join(cfg.LogDir, cfg.LogFile))
+	for _, file := range append([]string{cfg.LogFile}, slices.Sorted(maps.Values(cfg.LogCategoryFiles))...) {
+		switch {
+		case file == "":
+			continue
+		case !filepath.IsAbs(file):
+			file = filepath.Join(cfg.LogDir, file)
+		}
+		if !slices.Contains(files, file) {
+			files = append(files, file)
+		}
 	}
 	if !cfg.LogQuiet {
 		files = append(files, "<stdout>")

@@ -147,6 +147,11 @@ type Config struct {
 	// and levelFormats.
 	LogTime, LogFileTime           string
 	LogLevelName, LogFileLevelName string
+	// LogStyle is what else is wanted of lines, LogFileStyle in the file.
+	LogStyle, LogFileStyle LogStyle
+	// LogCategoryFiles are the files of those categories that are not logged to
+	// LogFile but to a file of their own; all else of LogFile counts for them.
+	LogCategoryFiles map[string]string
 	// LogRotation is when the file is moved away.
 	LogRotation Rotation
 	// LogExchange says that the log is published to the exchange
@@ -198,6 +203,26 @@ type Metrics struct {
 	Path      string // "" is /metrics
 	PerObject bool   // at Path, too
 	Login     bool   // only users with a tag get them
+}
+
+// A LogStyle is what is wanted of log lines besides their format. The zero value
+// is nothing.
+type LogStyle struct {
+	SingleLine bool // a line break in a message becomes a comma
+	// Pattern is the line with the format Console, with $time, $level, $category,
+	// $pid and $msg in it; "" is the usual one.
+	Pattern string
+	// Fields are the members of a line with the format JSON, by other names or
+	// left out; those that are not mentioned come last.
+	Fields []LogField
+	// Verbosity adds a number for the level, with the format JSON.
+	Verbosity map[string]int
+}
+
+// A LogField is a member of a line of the log.
+type LogField struct {
+	Name string // "*" is all that are not mentioned
+	As   string // the name to show; "" leaves it out
 }
 
 // Rotation is when a log file is moved away and a new one begun. The zero value
@@ -270,6 +295,11 @@ type HTTP struct {
 	CORSMaxAge        time.Duration // how long browsers remember that
 	DisableStats      bool
 	EnableQueueTotals bool
+	// SampleInterval is how often figures are sampled for rates and histories;
+	// 0 is 5 s.
+	SampleInterval time.Duration
+	// NoRates leaves the counts of messages and their rates out of answers.
+	NoRates bool
 	// AccessLog is a folder for a log of requests; "" is none.
 	AccessLog string
 	// Headers are added to answers, by name. An empty one takes away what the

@@ -214,6 +214,22 @@ func categoryLevel(category string) func(_, text string) (string, error) {
 	}
 }
 
+// categoryFile takes the file of one category.
+func categoryFile(category string) func(_, text string) (string, error) {
+	return func(_, text string) (string, error) { return pair(category, filepath.Clean(text)) }
+}
+
+// ratesMode takes how much of rates there is; true is what basic means.
+func ratesMode(_, text string) (string, error) {
+	switch text {
+	case "basic", "detailed":
+		return "true", nil
+	case "none":
+		return "false", nil
+	}
+	return "", errors.New("want basic, detailed or none")
+}
+
 func zeroIsNone(_, text string) (string, error) {
 	if text == "0" {
 		return "none", nil

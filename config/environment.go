@@ -62,7 +62,7 @@ func watermark(text string) (string, error) {
 func idleVariables() []string {
 	return []string{
 		"RABBITMQ_ADVANCED_CONFIG_FILE", "RABBITMQ_CONF_ENV_FILE", "RABBITMQ_CTL_ERL_ARGS", "RABBITMQ_DIST_PORT",
-		"RABBITMQ_ENABLED_PLUGINS", "RABBITMQ_ENABLED_PLUGINS_FILE", "RABBITMQ_ERLANG_COOKIE", "RABBITMQ_FEATURE_FLAGS",
+		"RABBITMQ_ERLANG_COOKIE", "RABBITMQ_FEATURE_FLAGS",
 		"RABBITMQ_FEATURE_FLAGS_FILE", "RABBITMQ_IO_THREAD_POOL_SIZE",
 		"RABBITMQ_PLUGINS_DIR", "RABBITMQ_QUORUM_DIR",
 		"RABBITMQ_SERVER_ERL_ARGS", "RABBITMQ_SERVER_START_ARGS", "RABBITMQ_STREAM_DIR",
@@ -84,6 +84,7 @@ func (l *loader) chooseRabbitMQ() {
 		l.chooseVariable(name, "data-dir", dir)
 	}
 	l.chooseNodePort()
+	l.fail(l.choosePlugins())
 	l.fail(l.chooseErlangArguments())
 	l.fail(l.chooseLogs())
 }

@@ -405,7 +405,7 @@ func TestWrongFilesAreNamed(t *testing.T) {
 
 // RabbitMQ's keys that mean nothing here do not keep the broker from starting.
 func TestIdleKeysAreNoted(t *testing.T) {
-	c, err := loadText(t, "cluster_formation.k8s.host = h\nlog.connection.file = x\nlog.console.level = debug\nvm_memory_calculation_strategy = rss\ntcp_listen_options.linger.on = true\n", nil)
+	c, err := loadText(t, "cluster_formation.k8s.host = h\nreverse_dns_lookups = true\nlog.console.level = debug\nvm_memory_calculation_strategy = rss\ntcp_listen_options.linger.on = true\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +415,7 @@ func TestIdleKeysAreNoted(t *testing.T) {
 		keys = append(keys, n)
 	}
 	want := []string{
-		"1: cluster_formation.k8s.host is accepted and has no effect", "2: log.connection.file is accepted and has no effect",
+		"1: cluster_formation.k8s.host is accepted and has no effect", "2: reverse_dns_lookups is accepted and has no effect",
 		"4: vm_memory_calculation_strategy is accepted and has no effect", "5: tcp_listen_options.linger.on is accepted and has no effect",
 	}
 	if !slices.Equal(keys, want) {

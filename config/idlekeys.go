@@ -17,7 +17,9 @@ func restrictions() []restriction {
 		{"definitions.https.url", nil, "definitions are read from local files only: set load_definitions"},
 		{"log.syslog", []string{"false"}, "the log goes to standard output and to a file; let the system's log take it from there"},
 		{"log.journald", []string{"false"}, "the log goes to standard output and to a file; under systemd standard output is the journal"},
-		{"management.listener.ssl", []string{"false"}, "set management.ssl.port, management.ssl.certfile and management.ssl.keyfile instead"},
+		{"management.listener.ssl", []string{"true", "false"}, "want true or false"}, // see loader.oldHTTPS
+		{"queue_types.*.enabled", []string{"true"}, "every type of queue is there: only true is taken; set permissions or policies instead"},
+		{"exchange_types.*.enabled", []string{"true"}, "every type of exchange is there: only true is taken"},
 		{"definitions.import_backend", []string{"local_filesystem", "rabbit_definitions_import_local_filesystem"}, "definitions are read from local files only"},
 		{"credential_validator.validation_backend", []string{
 			"rabbit_credential_validator_accept_everything", "rabbit_credential_validator_min_password_length", "rabbit_credential_validator_password_regexp",
@@ -31,12 +33,12 @@ func idleKeys() []string {
 		// What could not matter here: Erlang, its clustering, its disk formats.
 		"auto_delete_exchanges", "background_gc_enabled", "background_gc_target_interval", "channel_interceptor.*",
 		"classic_queue.*", "cluster_formation.*", "cluster_keepalive_interval", "cluster_partition_handling",
-		"cluster_partition_handling.*", "collect_statistics", "collect_statistics_interval",
-		"delegate_count", "distribution.*", "erlang.*", "exchange_types.*", "hipe_compile", "kernel.*",
+		"cluster_partition_handling.*", "collect_statistics",
+		"delegate_count", "distribution.*", "erlang.*", "hipe_compile", "kernel.*",
 		"max_message_size.*", "memory_monitor_interval", "message_store_shutdown_timeout", "metadata_store.*", "mirroring_sync_batch_size",
 		"mirroring_sync_max_throughput", "mnesia_table_loading_retry_limit", "mnesia_table_loading_retry_timeout", "net_ticktime",
 		"num_acceptors.*", "prevent_startup_if_node_was_reset", "queue_index_embed_msgs_below", "queue_index_max_journal_entries",
-		"queue_leader_locator", "queue_master_locator", "queue_types.*", "quorum_queue.*", "raft.*", "ranch_connection_max",
+		"queue_leader_locator", "queue_master_locator", "quorum_queue.*", "raft.*", "ranch_connection_max",
 		"reverse_dns_lookups", "runtime_parameters.*", "socket_writer.*", "stream.*", "sysmon_handler.*", "vhost_restart_strategy",
 		"vm_memory_calculation_strategy", "vm_memory_high_watermark_paging_ratio",
 		// What is not there.
@@ -56,14 +58,13 @@ func idleKeys() []string {
 		"anonymous_login_pass", "definitions.skip_if_unchanged", "definitions.hashing.*", "definitions.tls.*", "definitions.https.server",
 		"session_max_per_connection", "link_max_per_session",
 		// The log.
-		"log.default.file", "log.connection.file", "log.channel.file", "log.queue.file", "log.mirroring.file", "log.federation.file", "log.upgrade.file",
-		"log.ra.file", "log.user.file", "log.console.formatter.*", "log.file.formatter.*", "log.exchange.formatter.*", "log.syslog.*", "log.journald.*", "log.error_logger_format_depth",
+		"log.exchange.formatter.*", "log.syslog.*", "log.journald.*", "log.error_logger_format_depth",
 		"log.summarize_process_state",
 		// The HTTP API.
 		"management.tcp.backlog", "management.tcp.compress", "management.tcp.idle_timeout", "management.tcp.inactivity_timeout",
 		"management.tcp.max_connections", "management.tcp.max_keepalive", "management.tcp.request_timeout", "management.tcp.shutdown_timeout",
 		"management.listener.server.*", "management.login_session_timeout",
-		"management.rates_mode", "management.sample_retention_policies.*", "management.db_cache_multiplier", "management.delegate_count",
+		"management.sample_retention_policies.*", "management.db_cache_multiplier", "management.delegate_count",
 		"management.process_stats_gc_timeout", "management.restrictions.quorum_queue_replica_operations.disabled", "management.require_auth_for_api_reference",
 		"prometheus.filter_aggregated_queue_metrics_pattern",
 		"prometheus.ssl.compress", "prometheus.ssl.idle_timeout", "prometheus.ssl.inactivity_timeout", "prometheus.ssl.request_timeout",

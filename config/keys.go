@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,6 +42,9 @@ func (l *loader) chooseEntries(entries []entry) {
 	for i, e := range entries {
 		last[e.key] = i
 	}
+	if i, given := last["management.listener.ssl"]; given {
+		l.oldHTTPS = entries[i].value == "true"
+	}
 	for i, e := range entries {
 		if last[e.key] != i {
 			if !known(e.key) {
@@ -50,11 +54,17 @@ func (l *loader) chooseEntries(entries []entry) {
 		}
 		l.fail(l.chooseEntry(e))
 	}
+	if _, given := l.chosen["management-tls-listen"]; l.oldHTTPS && !given {
+		l.fail(errors.New("management.listener.ssl = true needs a port: set management.listener.port"))
+	}
 }
 
 func (l *loader) chooseEntry(e entry) error {
 	for _, k := range keys() {
 		if name, ok := match(k.pattern, e.key); ok {
+			if l.oldHTTPS && strings.HasPrefix(k.pattern, "management.listener.") && k.setting == "management-listen" {
+				k.setting = "management-tls-listen"
+			}
 			return l.chooseKey(k, name, e)
 		}
 	}
@@ -84,6 +94,9 @@ func (l *loader) chooseKey(k key, name string, e entry) error {
 		if text, err = k.convert(name, text); err != nil {
 			return fmt.Errorf("%s: %w", label, err)
 		}
+	}
+	if k.setting == "management-rates" && e.value == "detailed" {
+		l.note(e.where() + ": management.rates_mode = detailed is taken as basic: the rates between single channels and queues are not kept")
 	}
 	if k.merge != nil {
 		text = k.merge(l.chosen[k.setting].text, text)

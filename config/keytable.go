@@ -153,6 +153,8 @@ func managementKeys() []key {
 		{"management.disable_stats", "management-disable-stats", boolean, nil},
 		{"management.enable_queue_totals", "management-enable-queue-totals", boolean, nil},
 		{"management_agent.disable_metrics_collector", "management-disable-stats", boolean, nil},
+		{"management.rates_mode", "management-rates", ratesMode, nil},
+		{"collect_statistics_interval", "statistics-interval", milliseconds, nil},
 		{"management.http_log_dir", "management-access-log", nil, nil},
 		{"management.restrictions.operator_policy_changes.disabled", "management-fixed-operator-policies", boolean, nil},
 		{"management.csp.policy", "management-headers", headerLine("Content-Security-Policy"), addLine},
@@ -195,8 +197,24 @@ func logKeys() []key {
 		{"log.exchange.level", "log-exchange-level", levelWord, nil},
 		{"log.exchange.formatter", "log-exchange-format", formatWord, nil},
 	}
+	for _, out := range [][2]string{{"console", "log"}, {"file", "log-file"}} {
+		key, setting := "log."+out[0]+".formatter.", out[1]
+		list = append(list, styleKeys(key, setting)...)
+	}
 	for _, c := range Categories() {
-		list = append(list, key{"log." + c + ".level", "log-levels", categoryLevel(c), addWord})
+		list = append(list,
+			key{"log." + c + ".level", "log-levels", categoryLevel(c), addWord},
+			key{"log." + c + ".file", "log-category-files", categoryFile(c), addWord})
 	}
 	return list
+}
+
+// styleKeys are what is wanted of the lines of one output.
+func styleKeys(prefix, setting string) []key {
+	return []key{
+		{prefix + "single_line", setting + "-single-line", boolean, nil},
+		{prefix + "plaintext.format", setting + "-pattern", nil, nil},
+		{prefix + "json.field_map", setting + "-fields", nil, nil},
+		{prefix + "json.verbosity_map", setting + "-verbosity", nil, nil},
+	}
 }

@@ -66,6 +66,9 @@ type loader struct {
 	chosen  map[string]choice
 	config  Config
 	errs    []error // all that is wrong
+	// oldHTTPS says that the older keys of the HTTP API mean TLS (RabbitMQ 4.0:
+	// management.listener.ssl).
+	oldHTTPS bool
 }
 
 func load(flags map[string]string, env func(string) (string, bool)) *loader {

@@ -215,6 +215,16 @@ func httpSettings() []Setting {
 			show: func(*Config) string { return "30m" }},
 		{Name: "management-disable-stats", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.HTTP.DisableStats, s) }},
+		{Name: "statistics-interval", Default: "5s",
+			set:  func(c *Config, s string) error { return setSampleInterval(&c.HTTP.SampleInterval, s) },
+			show: func(*Config) string { return "5s" }},
+		{Name: "management-rates", Default: "true", Switch: true,
+			set: func(c *Config, s string) error {
+				var on bool
+				err := setSwitch(&on, s)
+				c.HTTP.NoRates = !on
+				return err
+			}},
 		{Name: "pprof-remote", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.PprofRemote, s) }},
 		{Name: "management-enable-queue-totals", Default: "false", Switch: true,

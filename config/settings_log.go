@@ -30,7 +30,7 @@ func logSettings() []Setting {
 
 // moreLogSettings are those of the log without a flag.
 func moreLogSettings() []Setting {
-	return []Setting{
+	return slices.Concat([]Setting{
 		{Name: "log-colors", Default: "auto",
 			set: func(c *Config, s string) error { return setWord(&c.LogColors, s, "auto", "always", "never") }},
 		{Name: "log-stderr", Default: "false", Switch: true,
@@ -47,6 +47,16 @@ func moreLogSettings() []Setting {
 		{Name: "log-file-level-name", Default: "by format",
 			set:  func(c *Config, s string) error { return setWord(&c.LogFileLevelName, s, levelFormats()...) },
 			show: func(*Config) string { return "by format" }},
+	}, styleSettings("log", func(c *Config) *LogStyle { return &c.LogStyle }),
+		styleSettings("log-file", func(c *Config) *LogStyle { return &c.LogFileStyle }), logTargetSettings())
+}
+
+// logTargetSettings are the files besides the usual one, when they are moved
+// away, and the exchange.
+func logTargetSettings() []Setting {
+	return []Setting{
+		{Name: "log-category-files", Default: "none",
+			set: func(c *Config, s string) error { return setCategoryFiles(&c.LogCategoryFiles, s) }},
 		{Name: "log-rotation-size", Default: "none",
 			set: func(c *Config, s string) error { return setSizeOrNone(&c.LogRotation.Size, s) }},
 		{Name: "log-rotation-date", Default: "none", set: setRotationDate},

@@ -259,6 +259,17 @@ func setPositiveDuration(to *time.Duration, text string) error {
 	return nil
 }
 
+// setSampleInterval takes how often figures are sampled: with less than a tenth
+// of a second there would be little time for anything else.
+func setSampleInterval(to *time.Duration, text string) error {
+	var d time.Duration
+	if err := setDuration(&d, text, time.Hour); err != nil || d < 100*time.Millisecond {
+		return errors.New("want a time from 100ms to 1h")
+	}
+	*to = d
+	return nil
+}
+
 func setSwitch(to *bool, text string) error {
 	on, err := strconv.ParseBool(text)
 	if err != nil {

@@ -98,7 +98,7 @@ func (r *request) channelObject(c *Channel, peers map[string]object, d details) 
 	if !w.idle.IsZero() {
 		o.add("idle_since", timeText(w.idle))
 	}
-	if stats := messageStats(&figures, w, d); stats != nil {
+	if stats := r.messageStats(&figures, w, d); stats != nil {
 		o.add("message_stats", stats)
 	}
 	return o

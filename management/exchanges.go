@@ -41,7 +41,7 @@ func (r *request) exchangeObject(v *vhost.VHost, info *vhost.ExchangeInfo, d det
 		o.add("messages_delayed", info.Delayed)
 	}
 	c := exchangeCounters(info)
-	if stats := messageStats(&c, r.s.sampler.view(part{anExchange, v.Name(), x.Name}), d); stats != nil {
+	if stats := r.messageStats(&c, r.s.sampler.view(part{anExchange, v.Name(), x.Name}), d); stats != nil {
 		o.add("message_stats", stats)
 	}
 	return o

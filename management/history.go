@@ -233,9 +233,22 @@ var (
 	channelGroups  = [][]metric{consumerMetrics, {mPublish, mConfirm, mReturnUnroutable, mDropUnroutable}}
 )
 
+// overviewMetrics are the metrics of message_stats in the overview. Without rates
+// those of the disk are left (RabbitMQ 4.0).
+func (o *Options) overviewMetrics() []metric {
+	if o.NoRates {
+		return []metric{mDiskReads, mDiskWrites}
+	}
+	return overviewMetrics
+}
+
 // messageStats is the member message_stats of anything but the overview: each
-// group is there once one of it was used. It is nil if none was.
-func messageStats(c *counters, w view, d details) object {
+// group is there once one of it was used. It is nil if none was, and without
+// rates.
+func (r *request) messageStats(c *counters, w view, d details) object {
+	if r.s.cfg.Options.NoRates {
+		return nil
+	}
 	var o object
 	for _, group := range w.kind.groups() {
 		if c.any(group) {

@@ -48,7 +48,7 @@ func (r *request) nodeObject() (object, error) {
 	o := object{
 		{"name", cfg.Node}, {"type", "disc"}, {"running", true}, {"being_drained", r.s.inMaintenance()},
 		{"os_pid", strconv.Itoa(os.Getpid())}, {"uptime", time.Since(r.s.started).Milliseconds()},
-		{"run_queue", 0}, {"processors", runtime.GOMAXPROCS(0)}, {"rates_mode", "basic"}, {"net_ticktime", 60},
+		{"run_queue", 0}, {"processors", runtime.GOMAXPROCS(0)}, {"rates_mode", cfg.Options.ratesMode()}, {"net_ticktime", 60},
 		{"mem_limit", r.s.memoryLimit()}, {"mem_alarm", alarms.has("memory")}, {"mem_calculation_strategy", "rss"},
 		{"disk_free_limit", health.DiskLimit}, {"disk_free_alarm", alarms.has("disk")},
 		{"fd_total", p.filesLimit}, {"sockets_total", 0}, {"proc_total", maxGoroutines},

@@ -1,8 +1,10 @@
 package management
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // Options are how the HTTP front door behaves; the zero value is RabbitMQ 4.0's
@@ -17,6 +19,12 @@ type Options struct {
 	// NodeTags and ClusterTags are shown in the overview.
 	NodeTags, ClusterTags map[string]string
 
+	// SampleInterval is how often figures are sampled; 0 is 5 s.
+	SampleInterval time.Duration
+	// NoRates leaves counts of messages, and their rates, out of answers (RabbitMQ
+	// 4.0: management.rates_mode).
+	NoRates bool
+
 	// MetricsPath is where the metrics are; "" is /metrics. Below it are those
 	// by object and in detail.
 	MetricsPath string
@@ -25,6 +33,17 @@ type Options struct {
 	// MetricsLogin shows the metrics only to users with the tag monitoring or
 	// administrator.
 	MetricsLogin bool
+}
+
+// sampleInterval is how often figures are sampled.
+func (o *Options) sampleInterval() time.Duration { return cmp.Or(o.SampleInterval, sampleInterval) }
+
+// ratesMode is what the API calls it.
+func (o *Options) ratesMode() string {
+	if o.NoRates {
+		return "none"
+	}
+	return "basic"
 }
 
 // handler is the API with what the options add to it.

@@ -36,7 +36,7 @@ func overview(r *request) (reply, error) {
 	}
 	o := object{
 		{"management_version", cfg.CompatibleVersion},
-		{"rates_mode", "basic"},
+		{"rates_mode", cfg.Options.ratesMode()},
 		{"sample_retention_policies", object{
 			{"global", []any{600, 3600, 28800, 86400}}, {"basic", []any{600, 3600}}, {"detailed", []any{600}}}},
 		{"exchange_types", exchangeTypeObjects()},
@@ -52,7 +52,7 @@ func overview(r *request) (reply, error) {
 		{"default_queue_type", cfg.DefaultQueueType},
 		{"is_op_policy_updating_enabled", !cfg.Options.FixedOperatorPolicies},
 		{"enable_queue_totals", cfg.EnableQueueTotals},
-		{"message_stats", figuresObject(overviewMetrics, f, w, d)},
+		{"message_stats", figuresObject(cfg.Options.overviewMetrics(), f, w, d)},
 		{"churn_rates", figuresObject(churnMetrics, f, w, d)},
 		{"queue_totals", figuresObject(levelMetrics, f, w, d)},
 		{"object_totals", r.objectTotals(f)},

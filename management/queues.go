@@ -175,7 +175,7 @@ func (r *request) addQueueFigures(o *object, q *queueRow, d details, single bool
 	addUse(o, &st, w.idle)
 	drain := r.s.sampler.drain(q.vhost, q.info.Spec.Name, st.Ready)
 	addOrNull(o, "drain_seconds", drain, !math.IsNaN(drain), single)
-	if stats := messageStats(&c, w, d); stats != nil {
+	if stats := r.messageStats(&c, w, d); stats != nil {
 		o.add("message_stats", stats)
 	}
 	r.addTypeFigures(o, q)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// sampleInterval is how often figures are sampled (RabbitMQ 4.0:
-// collect_statistics_interval).
+// sampleInterval is how often figures are sampled unless Options say otherwise
+// (RabbitMQ 4.0: collect_statistics_interval).
 const sampleInterval = 5 * time.Second
 
 // maxHistories bounds the objects, besides the broker, its node and vhosts,
@@ -53,7 +53,7 @@ func newSampler(cfg *Config) *sampler {
 
 // run samples until ctx ends.
 func (s *sampler) run(ctx context.Context) {
-	tick := time.NewTicker(sampleInterval)
+	tick := time.NewTicker(s.cfg.Options.sampleInterval())
 	defer tick.Stop()
 	for {
 		select {
@@ -104,7 +104,7 @@ func (s *sampler) sample() {
 	t := collect(s.cfg, b.add)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	elapsed := sampleInterval
+	elapsed := s.cfg.Options.sampleInterval()
 	if s.round > 0 {
 		elapsed = max(t.at.Sub(s.at), time.Millisecond)
 	}

@@ -123,3 +123,37 @@ func TestRing(t *testing.T) {
 		t.Errorf("ring %v, want %v", got, want)
 	}
 }
+
+func TestRatesOfAnotherInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, func(c *Config) { c.Options.SampleInterval = time.Second })
+		a.do("PUT", "/queues/%2F/q", "", 201)
+		for range 10 {
+			a.publish("q", "x")
+		}
+		sleep(time.Second)
+		got := a.do("GET", "/queues/%2F/q", "", 200).(J)
+		has(t, got["message_stats"], J{"publish": 10.0, "publish_details": J{"rate": 10.0}})
+	})
+}
+
+// Without rates the counts of messages are not there, the numbers of messages are.
+func TestNoRates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, func(c *Config) { c.Options.NoRates = true })
+		a.do("PUT", "/queues/%2F/q", "", 201)
+		a.publish("q", "x")
+		sleep(sampleInterval)
+		for _, path := range []string{"/queues/%2F/q", "/vhosts/%2F", "/exchanges/%2F/amq.default"} {
+			if stats, there := a.do("GET", path, "", 200).(J)["message_stats"]; there {
+				t.Errorf("%s has message_stats %v", path, stats)
+			}
+		}
+		has(t, a.do("GET", "/queues/%2F/q", "", 200), J{"messages": 1.0})
+		overview := a.do("GET", "/overview", "", 200).(J)
+		has(t, overview, J{"rates_mode": "none"})
+		if stats := overview["message_stats"].(J); len(stats) != 4 || stats["disk_reads"] == nil || stats["disk_writes"] == nil {
+			t.Errorf("overview has message_stats %v, want those of the disk only", stats)
+		}
+	})
+}

@@ -46,7 +46,7 @@ func (r *request) vhostObject(v *vhost.VHost, d details) object {
 	if f.any(octetMetrics) {
 		addFigures(&o, octetMetrics, &f.counters, w, d)
 	}
-	if stats := messageStats(&f.counters, w, d); stats != nil {
+	if stats := r.messageStats(&f.counters, w, d); stats != nil {
 		o.add("message_stats", stats)
 	}
 	return o

@@ -4,31 +4,34 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/leveretmq/leveret/broker"
 	"github.com/leveretmq/leveret/config"
 )
 
 // A programLog is the log of the program: to standard output, as RabbitMQ's is
-// in a container, and to a file if there is one. Standard error is for the one
+// in a container, and to files if there are some. Standard error is for the one
 // line that says why leveret ended, unless the configuration wants the log
 // there.
 type programLog struct {
 	*zap.Logger
-	levels *logLevels
-	file   *logFile // nil without one
+	levels *broker.LogLevels   // immutable
+	files  map[string]*logFile // by path; immutable
 }
 
 func newLogger(cfg config.Config) (*programLog, error) {
-	l := &programLog{}
+	l := &programLog{files: map[string]*logFile{}}
 	var err error
-	if l.levels, err = newLogLevels(cfg.LogLevels); err != nil {
+	if l.levels, err = broker.NewLogLevels(cfg.LogLevels); err != nil {
 		return nil, err
 	}
 	var cores []zapcore.Core
@@ -39,18 +42,12 @@ func newLogger(cfg config.Config) (*programLog, error) {
 		}
 		cores = append(cores, core)
 	}
-	if cfg.LogFile != "" {
-		if l.file, err = openLogFile(cfg); err != nil {
-			return nil, err
-		}
-		look := logLook{cfg.LogFileFormat, cfg.LogFileTime, cfg.LogFileLevelName, false}
-		core, err := l.levels.core(cfg.LogFileLevel, look.encoder(), l.file)
-		if err != nil {
-			return nil, err
-		}
-		cores = append(cores, core)
+	toFiles, err := l.openFiles(cfg)
+	if err != nil {
+		l.close()
+		return nil, err
 	}
-	l.Logger = zap.New(zapcore.NewTee(cores...), zap.AddStacktrace(zapcore.DPanicLevel))
+	l.Logger = zap.New(zapcore.NewTee(append(cores, toFiles...)...), zap.AddStacktrace(zapcore.DPanicLevel))
 	return l, nil
 }
 
@@ -61,120 +58,101 @@ func (l *programLog) console(cfg config.Config) (zapcore.Core, error) {
 		out = os.Stderr
 	}
 	colours := cfg.LogColors == "always" || cfg.LogColors == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == ""
-	look := logLook{cfg.LogFormat, cfg.LogTime, cfg.LogLevelName, colours}
-	return l.levels.core(cfg.LogLevel, look.encoder(), zapcore.Lock(out))
+	look := logLook{cfg.LogFormat, cfg.LogTime, cfg.LogLevelName, cfg.LogStyle, colours}
+	return l.levels.Core(cfg.LogLevel, look.core(zapcore.Lock(out)))
 }
 
-// reopen opens the file anew: something else may have moved it away.
-func (l *programLog) reopen() error {
-	if l.file == nil {
-		return nil
+// openFiles are the parts of the log that go to files: one for all categories but
+// those that have a file of their own.
+func (l *programLog) openFiles(cfg config.Config) ([]zapcore.Core, error) {
+	var cores []zapcore.Core
+	add := func(path string, takes func(category string) bool) error {
+		f, err := l.open(cfg, path)
+		if err != nil {
+			return err
+		}
+		look := logLook{cfg.LogFileFormat, cfg.LogFileTime, cfg.LogFileLevelName, cfg.LogFileStyle, false}
+		core, err := l.levels.Core(cfg.LogFileLevel, look.core(f))
+		cores = append(cores, categoryCore{core, takes})
+		return err
 	}
-	return l.file.reopen()
-}
-
-// close ends the log. What was logged is in the file.
-func (l *programLog) close() {
-	_ = l.Sync() // fails on terminals and pipes, which need none
-	if l.file != nil {
-		_ = l.file.close() // there is nobody left to tell
+	if cfg.LogFile != "" {
+		err := add(cfg.LogFile, func(category string) bool { return cfg.LogCategoryFiles[category] == "" })
+		if err != nil {
+			return cores, err
+		}
 	}
+	for _, own := range slices.Sorted(maps.Keys(cfg.LogCategoryFiles)) {
+		if err := add(cfg.LogCategoryFiles[own], func(category string) bool { return category == own }); err != nil {
+			return cores, err
+		}
+	}
+	return cores, nil
 }
 
-// openLogFile opens the file that is logged to, with its folder.
-func openLogFile(cfg config.Config) (*logFile, error) {
-	path := cfg.LogFile
+// open opens a file that is logged to, or takes the one that is open already.
+func (l *programLog) open(cfg config.Config, path string) (*logFile, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cfg.LogDir, path)
 	}
+	if f := l.files[path]; f != nil {
+		return f, nil
+	}
+	f, err := openLogFile(path, cfg.LogRotation)
+	if err == nil {
+		l.files[path] = f
+	}
+	return f, err
+}
+
+// A categoryCore takes the lines of some categories only.
+type categoryCore struct {
+	zapcore.Core
+	takes func(category string) bool
+}
+
+// Check implements zapcore.Core.
+func (c categoryCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if !c.takes(broker.LogCategory(e)) {
+		return ce
+	}
+	return c.Core.Check(e, ce)
+}
+
+// With implements zapcore.Core.
+func (c categoryCore) With(fields []zapcore.Field) zapcore.Core {
+	return categoryCore{c.Core.With(fields), c.takes}
+}
+
+// reopen opens the files anew: something else may have moved them away.
+func (l *programLog) reopen() error {
+	var err error
+	for _, f := range l.files {
+		err = errors.Join(err, f.reopen())
+	}
+	return err
+}
+
+// close ends the log. What was logged is in the files.
+func (l *programLog) close() {
+	if l.Logger != nil {
+		_ = l.Sync() // fails on terminals and pipes, which need none
+	}
+	for _, f := range l.files {
+		_ = f.close() // there is nobody left to tell
+	}
+}
+
+// openLogFile opens a file that is logged to, with its folder.
+func openLogFile(path string, rule config.Rotation) (*logFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("make the folder of the log file: %w; name another file with log.file", err)
 	}
-	f, err := newLogFile(path, cfg.LogRotation, time.Now)
+	f, err := newLogFile(path, rule, time.Now)
 	if err != nil {
 		return nil, fmt.Errorf("open the log file: %w; name another file with log.file", err)
 	}
 	return f, nil
-}
-
-// A logLook is how lines look.
-type logLook struct {
-	format    config.LogFormat
-	time      string // one of RabbitMQ's formats; "" goes with the format
-	levelName string // the same for levels
-	colours   bool
-}
-
-func (l logLook) encoder() zapcore.Encoder {
-	cfg := zap.NewProductionEncoderConfig()
-	cfg.TimeKey, cfg.NameKey = "time", "category"
-	cfg.EncodeTime = l.timeEncoder()
-	cfg.EncodeLevel = l.levelEncoder()
-	cfg.EncodeDuration = zapcore.StringDurationEncoder
-	if l.format == config.JSON {
-		return zapcore.NewJSONEncoder(cfg)
-	}
-	return zapcore.NewConsoleEncoder(cfg)
-}
-
-func (l logLook) timeEncoder() zapcore.TimeEncoder {
-	switch {
-	case l.time == "rfc3339_space":
-		return zapcore.TimeEncoderOfLayout("2006-01-02 15:04:05.000000-07:00")
-	case l.time == "rfc3339_T":
-		return zapcore.TimeEncoderOfLayout("2006-01-02T15:04:05.000000-07:00")
-	case l.time == "epoch_usecs":
-		return func(t time.Time, enc zapcore.PrimitiveArrayEncoder) { enc.AppendInt64(t.UnixMicro()) }
-	case l.time == "epoch_secs":
-		return zapcore.EpochTimeEncoder
-	case l.format == config.JSON:
-		return zapcore.TimeEncoderOfLayout("2006-01-02T15:04:05.000000Z07:00")
-	}
-	return zapcore.TimeEncoderOfLayout("2006-01-02 15:04:05.000")
-}
-
-func (l logLook) levelEncoder() zapcore.LevelEncoder {
-	switch {
-	case l.levelName != "":
-		return l.encodeLevel
-	case l.format == config.JSON:
-		return zapcore.LowercaseLevelEncoder
-	case l.colours:
-		return zapcore.CapitalColorLevelEncoder
-	}
-	return zapcore.CapitalLevelEncoder
-}
-
-// encodeLevel writes a level by RabbitMQ's names, such as warning, with as many
-// letters as the format says.
-func (l logLook) encodeLevel(level zapcore.Level, enc zapcore.PrimitiveArrayEncoder) {
-	name := level.String()
-	switch {
-	case level == zapcore.WarnLevel:
-		name = "warning"
-	case level >= zapcore.DPanicLevel:
-		name = "critical"
-	}
-	switch {
-	case strings.HasSuffix(l.levelName, "3"):
-		name = shortLevel(name, 3)
-	case strings.HasSuffix(l.levelName, "4"):
-		name = shortLevel(name, 4)
-	}
-	if strings.HasPrefix(l.levelName, "uc") {
-		name = strings.ToUpper(name)
-	}
-	enc.AppendString(name)
-}
-
-// shortLevel is a level's name in a few letters.
-func shortLevel(name string, letters int) string {
-	for _, short := range [][3]string{{"debug", "dbg", "dbug"}, {"info", "inf", "info"}, {"warning", "wrn", "warn"}, {"error", "err", "erro"}, {"critical", "crt", "crit"}} {
-		if short[0] == name {
-			return short[letters-2]
-		}
-	}
-	return name
 }
 
 // isTerminal says whether the file is a character device, which a terminal is

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/leveretmq/leveret/broker"
 	"github.com/leveretmq/leveret/config"
 )
 
@@ -78,16 +79,16 @@ func TestLogLevelsOfCategories(t *testing.T) {
 	text := logged(t, cfg, func(l *programLog) {
 		speak(l, "first")
 		for _, change := range [][2]string{{"user", "debug"}, {"default", "none"}} {
-			if err := l.levels.set(change[0], change[1]); err != nil {
+			if err := l.levels.Set(change[0], change[1]); err != nil {
 				t.Error(err)
 			}
 		}
 		speak(l, "second")
-		if err := l.levels.set("", "warning"); err != nil {
+		if err := l.levels.Set("", "warning"); err != nil {
 			t.Error(err)
 		}
 		speak(l, "third")
-		if err := l.levels.set("", "debug"); err != nil {
+		if err := l.levels.Set("", "debug"); err != nil {
 			t.Error(err)
 		}
 		speak(l, "fourth")
@@ -105,12 +106,14 @@ func TestLogLevelsOfCategories(t *testing.T) {
 	if !strings.Contains(text, `"category":"queue"`) {
 		t.Errorf("no category in %s", text)
 	}
-	l := &logLevels{}
-	l.current.Store(&levelSet{})
-	if err := l.set("quue", "debug"); err == nil || !strings.Contains(err.Error(), "queue") {
+	l, err := broker.NewLogLevels(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Set("quue", "debug"); err == nil || !strings.Contains(err.Error(), "queue") {
 		t.Errorf("a wrong category: error %v, want one that lists them", err)
 	}
-	if err := l.set("", "loud"); err == nil || !strings.Contains(err.Error(), "warning") {
+	if err := l.Set("", "loud"); err == nil || !strings.Contains(err.Error(), "warning") {
 		t.Errorf("a wrong level: error %v, want one that lists them", err)
 	}
 }
@@ -131,6 +134,64 @@ func TestLogLooks(t *testing.T) {
 		if !regexp.MustCompile(tt.want).MatchString(text) {
 			t.Errorf("%s %s: %q, want %s", tt.time, tt.level, text, tt.want)
 		}
+	}
+}
+
+// Lines of a log that is styled as rabbitmq.conf can say it.
+func TestLogStyles(t *testing.T) {
+	pid := strconv.Itoa(os.Getpid())
+	for name, tt := range map[string]struct {
+		format config.LogFormat
+		style  config.LogStyle
+		want   string // regular expression of all
+	}{
+		"single line":  {config.Console, config.LogStyle{SingleLine: true}, `^\S+ \S+\tWARN\tuser\tone, two\t\{"a": 1, "b": "x"\}\n$`},
+		"several":      {config.Console, config.LogStyle{}, `(?s)^\S+ \S+\tWARN\tuser\tone\ntwo\t\{"a": 1, "b": "x"\}\n$`},
+		"pattern":      {config.Console, config.LogStyle{Pattern: "$level|$category|$pid|$time: <$msg>", SingleLine: true}, `^WARN\|user\|` + pid + `\|\S+ \S+: <one, two\t\{"a": 1, "b": "x"\}>\n$`},
+		"renamed":      {config.JSON, config.LogStyle{Fields: []config.LogField{{Name: "time", As: "ts"}, {Name: "msg", As: "message"}, {Name: "a", As: "A"}, {Name: "level"}}}, `^\{"ts":"[^"]+","category":"user","message":"one\\ntwo","A":1,"b":"x"\}\n$`},
+		"nothing else": {config.JSON, config.LogStyle{Fields: []config.LogField{{Name: "b", As: "b"}, {Name: "level", As: "level"}, {Name: "*"}}}, `^\{"level":"warn","b":"x"\}\n$`},
+		"verbosity":    {config.JSON, config.LogStyle{Verbosity: map[string]int{"warning": 4}}, `^\{.*"msg":"one\\ntwo","a":1,"verbosity":4,"b":"x"\}\n$`},
+	} {
+		cfg := config.Default()
+		cfg.LogFileFormat, cfg.LogFileStyle = tt.format, tt.style
+		text := logged(t, cfg, func(l *programLog) { l.Named("user").With(zap.Int("a", 1)).Warn("one\ntwo", zap.String("b", "x")) })
+		if !regexp.MustCompile(tt.want).MatchString(text) {
+			t.Errorf("%s: %q, want %s", name, text, tt.want)
+		}
+	}
+}
+
+// The lines of a category can have a file of their own, which is opened anew with
+// the other.
+func TestFilesOfCategories(t *testing.T) {
+	cfg := config.Default()
+	dir := t.TempDir()
+	cfg.LogQuiet, cfg.LogDir, cfg.LogFile = true, dir, "all.log"
+	cfg.LogFileStyle.Pattern = "$msg"
+	cfg.LogCategoryFiles = map[string]string{"connection": "conn.log", "channel": filepath.Join(dir, "conn.log")}
+	l, err := newLogger(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	speak := func(n string) {
+		for _, category := range []string{"connection", "channel", "queue"} {
+			l.Named(category).Info(category + n)
+		}
+	}
+	speak("1")
+	for _, name := range []string{"all.log", "conn.log"} {
+		if err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, name+".moved")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.reopen(); err != nil {
+		t.Fatal(err)
+	}
+	speak("2")
+	l.close()
+	want := map[string]string{"all.log.moved": "queue1\n", "conn.log.moved": "connection1\nchannel1\n", "all.log": "queue2\n", "conn.log": "connection2\nchannel2\n"}
+	if got := filesIn(t, dir); !maps.Equal(got, want) {
+		t.Errorf("files %q, want %q", got, want)
 	}
 }
 

@@ -51,7 +51,7 @@ func runBroker(cfg config.Config, log *programLog) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	b := broker.New(cfg, log.Logger)
-	b.LogLevel = log.levels.set
+	b.LogLevel = log.levels.Set
 	if _, err := b.Start(); err != nil {
 		return err
 	}

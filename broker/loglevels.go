@@ -1,6 +1,7 @@
-package main
+package broker
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,9 +14,10 @@ import (
 	"github.com/leveretmq/leveret/config"
 )
 
-// logLevels decide what is logged, and can be changed while the broker runs. A
-// line's category is the name of its logger, or the last part of it.
-type logLevels struct {
+// LogLevels decide what is logged, and can be changed while the broker runs. A
+// line's category is the name of its logger, or the last part of it. Methods are
+// safe for concurrent use.
+type LogLevels struct {
 	mu      sync.Mutex // held for a change
 	current atomic.Pointer[levelSet]
 }
@@ -28,7 +30,8 @@ type levelSet struct {
 	categories map[string]zapcore.Level
 }
 
-func newLogLevels(configured map[string]config.LogLevel) (*logLevels, error) {
+// NewLogLevels takes the levels of those categories that have one of their own.
+func NewLogLevels(configured map[string]config.LogLevel) (*LogLevels, error) {
 	set := &levelSet{categories: map[string]zapcore.Level{}}
 	for category, level := range configured {
 		parsed, err := zapcore.ParseLevel(string(level))
@@ -37,14 +40,14 @@ func newLogLevels(configured map[string]config.LogLevel) (*logLevels, error) {
 		}
 		set.categories[category] = parsed
 	}
-	l := &logLevels{}
+	l := &LogLevels{}
 	l.current.Store(set)
 	return l, nil
 }
 
-// set changes the level of one category, or with the category "" of everything,
+// Set changes the level of one category, or with the category "" of everything,
 // which takes the place of what was set before. Levels are RabbitMQ's or ours.
-func (l *logLevels) set(category, level string) error {
+func (l *LogLevels) Set(category, level string) error {
 	parsed, err := parseLevel(level)
 	if err != nil {
 		return err
@@ -85,21 +88,21 @@ func parseLevel(name string) (zapcore.Level, error) {
 	return 0, fmt.Errorf("there is no log level %q: want debug, info, notice, warning, error, critical or none", name)
 }
 
-// core makes a core that writes what these levels let through; level is the
-// output's own.
-func (l *logLevels) core(level config.LogLevel, enc zapcore.Encoder, out zapcore.WriteSyncer) (zapcore.Core, error) {
+// Core makes a core that gives the one below, which takes everything, what these
+// levels let through; level is the output's own.
+func (l *LogLevels) Core(level config.LogLevel, below zapcore.Core) (zapcore.Core, error) {
 	own, err := zapcore.ParseLevel(string(level))
 	if err != nil {
 		return nil, fmt.Errorf("log level: %w", err)
 	}
-	return &levelCore{Core: zapcore.NewCore(enc, out, zapcore.DebugLevel), own: own, levels: l}, nil
+	return &levelCore{Core: below, own: own, levels: l}, nil
 }
 
 // A levelCore is a core whose level depends on the category.
 type levelCore struct {
 	zapcore.Core // lets everything through
 	own          zapcore.Level
-	levels       *logLevels
+	levels       *LogLevels
 }
 
 // Enabled implements zapcore.Core: whether some category logs at this level.
@@ -127,16 +130,17 @@ func (s *levelSet) of(category string, own zapcore.Level) zapcore.Level {
 	return own
 }
 
+// LogCategory is the category of a line.
+func LogCategory(e zapcore.Entry) string {
+	return cmp.Or(e.LoggerName[strings.LastIndexByte(e.LoggerName, '.')+1:], "default")
+}
+
 // Check implements zapcore.Core.
 func (c *levelCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	category := e.LoggerName[strings.LastIndexByte(e.LoggerName, '.')+1:]
-	if category == "" {
-		category = "default"
-	}
-	if e.Level < c.levels.current.Load().of(category, c.own) {
+	if e.Level < c.levels.current.Load().of(LogCategory(e), c.own) {
 		return ce
 	}
-	return ce.AddCore(e, c)
+	return c.Core.Check(e, ce)
 }
 
 // With implements zapcore.Core.
