@@ -86,7 +86,7 @@ interop-tls:
 
 .PHONY: interop-migrate stop-check package package-check dist cross image-check
 interop-migrate: build ## move a RabbitMQ of Debian's to a broker, interrupted and killed
-	@scripts/test-deps rabbitmq
+	@scripts/test-deps
 	@LEVERET_MANAGEMENT_LISTEN=$$(scripts/python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print("127.0.0.1:%d" % s.getsockname()[1])') \
 		scripts/with-rabbitmq scripts/with-broker interop_test/migrate/test.sh
 
@@ -100,7 +100,7 @@ package-check: package ## run what is in the packages
 dist: ## build archives for all systems into build/dist
 	@scripts/dist
 cross: ## compile for other systems
-	@DIST_CHECK=1 scripts/dist darwin/arm64 windows/amd64
+	@DIST_CHECK=1 scripts/dist darwin/arm64 windows/amd64 linux/arm64
 image-check: ## run the image's files as the image's user, without docker
 	@mkdir -p build/image
 	CGO_ENABLED=0 go build -o build/image/leveret ./cmd/leveret
