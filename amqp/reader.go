@@ -39,6 +39,9 @@ func (c *conn) readLoop(ctx context.Context) error {
 		if err := c.pause(ctx); err != nil {
 			return err
 		}
+		if n >= turnSize {
+			c.srv.turns.pass(c.now)
+		}
 	}
 }
 
