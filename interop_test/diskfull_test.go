@@ -5,7 +5,6 @@ package interop_test
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -40,11 +39,11 @@ func smallDisk(t *testing.T, size string) string {
 // it returns gives it back.
 func fill(t *testing.T, dir string, but int64) (release func()) {
 	t.Helper()
-	path := filepath.Join(dir, "ballast")
-	f, err := os.Create(path)
+	f, err := os.CreateTemp(dir, "ballast")
 	if err != nil {
 		t.Fatal(err)
 	}
+	path := f.Name()
 	defer f.Close()
 	for size := int64(0); ; {
 		var st unix.Statfs_t
@@ -97,8 +96,13 @@ func TestFullDisk(t *testing.T) {
 	sent = pub.sent
 	pub.wantConfirmed()
 
-	release := fill(t, dir, 0)
+	// Others take nearly all there is, and when the store writes nothing more, the
+	// rest: what it had begun to write needs the space that it keeps free for that.
+	below := fill(t, dir, 8<<20)
 	pub.untilBlocked()
+	p.await("the disk is full: nothing is written or confirmed until space is free")
+	rest := fill(t, dir, 0)
+	release := func() { rest(); below() }
 	for range 20 { // consumers go on
 		wantNumber(t, receive(t, ds), taken)
 		taken++

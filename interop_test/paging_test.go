@@ -187,12 +187,12 @@ func TestChurnTakesLittleDisk(t *testing.T) {
 	churn(t, small, tinyDisk, func(round int) bool { return round <= 12 })
 }
 
-// What a store may take besides three times what is live, in bytes: one step of
-// collection, the padding that starts it, and the files being written. See
-// docs/persistence.md.
+// What a store may take besides three times what is live, in bytes: one step that
+// is being collected and one that gathers meanwhile, the padding that starts it,
+// and the files being written. See docs/persistence.md.
 const (
-	tinyDisk   = 8<<20 + 4<<20 + 3*4<<20
-	serverDisk = 256<<20 + 16<<20 + 3*32<<20
+	tinyDisk   = 2*8<<20 + 4<<20 + 3*4<<20
+	serverDisk = 2*256<<20 + 16<<20 + 3*32<<20
 )
 
 // churn sends 10 MB a round through a queue that keeps the last 5 MB, for as

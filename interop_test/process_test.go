@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,8 +31,9 @@ type process struct {
 	stderr  bytes.Buffer  // complete after wait
 	drained chan struct{} // closed when its output has ended
 
-	mu  sync.Mutex
-	log []string // guarded by mu; the lines of its output so far
+	mu      sync.Mutex
+	log     []string          // guarded by mu; the lines of its output so far
+	awaited map[string]func() // guarded by mu; called for the first line with the text
 }
 
 // program builds leveret once for all tests.
@@ -101,9 +103,7 @@ func (p *process) follow(out io.Reader, up chan<- string) {
 	addr := ""
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		line := lines.Text()
-		p.mu.Lock()
-		p.log = append(p.log, line)
-		p.mu.Unlock()
+		p.took(line)
 		if m := listenerLine.FindStringSubmatch(line); m != nil {
 			addr = m[1]
 		}
@@ -113,6 +113,32 @@ func (p *process) follow(out io.Reader, up chan<- string) {
 		}
 	}
 	up <- ""
+}
+
+func (p *process) took(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log = append(p.log, line)
+	for text, done := range p.awaited {
+		if strings.Contains(line, text) {
+			done()
+			delete(p.awaited, text)
+		}
+	}
+}
+
+// await waits for a line with this text, unless there was one.
+func (p *process) await(text string) {
+	p.Helper()
+	came := make(chan bool, 1)
+	p.mu.Lock()
+	if slices.ContainsFunc(p.log, func(line string) bool { return strings.Contains(line, text) }) {
+		came <- true
+	} else {
+		p.awaited = map[string]func(){text: func() { came <- true }}
+	}
+	p.mu.Unlock()
+	receive(p.T, came)
 }
 
 // lines is what it has printed so far.
