@@ -22,14 +22,14 @@ func diagnoseCommands() []command {
 		{use: "set_permissions_globally USER CONFIGURE WRITE READ", short: "Set the permissions of a user in all virtual hosts", args: cobra.ExactArgs(4), run: setPermissionsGlobally},
 		{use: "set_vhost_tags VHOST [TAG...]", short: "Replace a virtual host's tags", args: cobra.MinimumNArgs(1), run: setVHostTags},
 		{use: "restart_vhost", short: "Start a virtual host that has failed", args: cobra.NoArgs, run: restartVHost},
-		{use: "reconcile_vhosts", short: "As check_virtual_hosts: virtual hosts start with the broker", args: cobra.NoArgs, run: checkOne("virtual-hosts")},
+		{use: "reconcile_vhosts", short: "As check_virtual_hosts: virtual hosts start with the broker", args: cobra.NoArgs, run: checkVHosts},
 		{use: "list_policies_that_match NAME", short: "List the policies that match a queue or exchange, the one in force first", args: cobra.ExactArgs(1), run: policiesThatMatch,
 			flags: func(f *pflag.FlagSet) { f.String("object-type", "queue", "what the name is of: queue or exchange") }},
 		{use: "list_node_auth_attempt_stats", short: "List how many logins there were", args: cobra.NoArgs, run: authAttempts},
 		{use: "reset_node_auth_attempt_metrics", short: "Count logins from 0 again", args: cobra.NoArgs, run: resetAuthAttempts},
 		{use: "check_if_any_deprecated_features_are_used", short: "Check that no feature is in use that RabbitMQ advises against", args: cobra.NoArgs, run: checkDeprecated},
 		{use: "check_if_cluster_has_classic_queue_mirroring_policy", short: "Check that no policy asks for mirrored queues, which there are not", args: cobra.NoArgs, run: checkMirroring},
-		{use: "check_if_new_quorum_queue_replicas_have_finished_initial_sync", short: "Check that virtual hosts run: on one node there are no replicas", args: cobra.NoArgs, run: checkOne("virtual-hosts")},
+		{use: "check_if_new_quorum_queue_replicas_have_finished_initial_sync", short: "Check that virtual hosts run: on one node there are no replicas", args: cobra.NoArgs, run: checkVHosts},
 		{use: "rebalance KIND", short: "Spread the leaders of queues over the nodes: nothing to do on one", args: cobra.ExactArgs(1), run: rebalance, values: []string{"all", "quorum", "stream"}},
 		{use: "log_tail", short: "Print the last lines of the log file, if it is on this machine", args: cobra.NoArgs, run: logTail,
 			flags: func(f *pflag.FlagSet) { f.IntP("number", "N", 50, "how many `lines`") }},
@@ -200,18 +200,25 @@ func logTail(ctx context.Context, s *session, _ []string) error {
 	if file == "" {
 		return exitf(exitUnavailable, "the broker logs to its standard output: look there, as with `journalctl -u` or `docker logs`, or set --log-file")
 	}
-	raw, err := os.ReadFile(file)
+	count, _ := s.flags.GetInt("number") // it is declared above
+	lines, err := lastLines(file, count)
 	if err != nil {
 		return exitf(exitUnavailable, "cannot read the broker's log here: %v; log_tail reads the file of a broker on this machine", err)
 	}
-	count, _ := s.flags.GetInt("number") // it is declared above
-	lines := bytes.SplitAfter(raw, []byte("\n"))
-	lines = lines[:len(lines)-1] // what follows the last line end
 	s.say("Last %d log lines ...", count)
-	for _, line := range lines[max(0, len(lines)-max(0, count)):] {
-		s.printf("%s", line)
-	}
+	s.printf("%s", lines)
 	return nil
+}
+
+// lastLines are the last whole lines of a file.
+func lastLines(file string, count int) ([]byte, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	lines := bytes.SplitAfter(raw, []byte("\n"))
+	lines = lines[:len(lines)-1] // what follows the last line end is no line yet
+	return bytes.Join(lines[max(0, len(lines)-max(0, count)):], nil), nil
 }
 
 func tlsVersions(_ context.Context, s *session, _ []string) error {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,20 +24,20 @@ func healthCommands() []command {
 		{use: "is_running", short: "Say whether the broker serves clients", args: cobra.NoArgs, run: isRunning},
 		{use: "is_booting", short: "Say whether the broker is starting", args: cobra.NoArgs, run: isBooting},
 		{use: "node_health_check", short: "As check_running, for old scripts", args: cobra.NoArgs, run: checkRunning},
-		{use: "check_local_alarms", short: "Check that no memory or disk alarm is up", args: cobra.NoArgs, run: checkAlarms},
-		{use: "check_alarms", short: "As check_local_alarms", args: cobra.NoArgs, run: checkAlarms},
+		{use: "check_local_alarms", short: "Check that no memory or disk alarm is up", args: cobra.NoArgs, run: checkAlarms("any local resource alarms", "no local alarms")},
+		{use: "check_alarms", short: "As check_local_alarms", args: cobra.NoArgs, run: checkAlarms("any resource alarms", "no alarms, local or clusterwide")},
 		{use: "alarms", short: "List the alarms that are up", args: cobra.NoArgs, run: alarms},
 		{use: "check_port_connectivity", short: "Check that the broker's ports take connections", args: cobra.NoArgs, run: checkPorts,
 			flags: func(f *pflag.FlagSet) { f.String("address", "", "the `address` to connect to") }},
-		{use: "check_port_listener PORT", short: "Check that the broker listens on a port", args: cobra.ExactArgs(1), run: checkOne("port-listener")},
-		{use: "check_protocol_listener PROTOCOL", short: "Check that the broker listens for a protocol: amqp, http", args: cobra.ExactArgs(1), run: checkOne("protocol-listener")},
-		{use: "check_virtual_hosts", short: "Check that all virtual hosts run", args: cobra.NoArgs, run: checkOne("virtual-hosts")},
+		{use: "check_port_listener PORT", short: "Check that the broker listens on a port", args: cobra.ExactArgs(1), run: checkPort},
+		{use: "check_protocol_listener PROTOCOL", short: "Check that the broker listens for a protocol: amqp, http", args: cobra.ExactArgs(1), run: checkProtocol},
+		{use: "check_virtual_hosts", short: "Check that all virtual hosts run", args: cobra.NoArgs, run: checkVHosts},
 		{use: "check_certificate_expiration", short: "Check that no certificate ends soon", args: cobra.NoArgs, run: checkCertificates,
 			flags: func(f *pflag.FlagSet) {
 				f.String("within", "1", "how `many` units ahead")
 				f.String("unit", "months", "days, weeks, months or years")
 			}},
-		{use: "check_if_node_is_quorum_critical", short: "Check that quorum queues survive the end of this node", args: cobra.NoArgs, run: checkOne("node-is-quorum-critical")},
+		{use: "check_if_node_is_quorum_critical", short: "Check that quorum queues survive the end of this node", args: cobra.NoArgs, run: checkQuorumCritical},
 		{use: "await_startup", short: "Wait until the broker serves clients", args: cobra.NoArgs, run: awaitStartup},
 		{use: "await_online_nodes COUNT", short: "As await_startup", args: cobra.ExactArgs(1), run: awaitStartup},
 		{use: "wait [PIDFILE]", short: "As await_startup", args: cobra.MaximumNArgs(1), run: awaitStartup},
@@ -52,43 +55,107 @@ func ping(ctx context.Context, s *session, _ []string) error {
 	if err := s.alive(ctx); err != nil {
 		return err
 	}
-	return s.result("Ping succeeded")
+	return s.passed("Ping succeeded")
+}
+
+// where is the node's name, or where the broker is if the login may not see that.
+func (s *session) where(ctx context.Context) (name string, authorised bool) {
+	var o overview
+	err := s.api.get(ctx, apiPath("overview"), &o)
+	return cmp.Or(o.Node, s.api.shown), !isStatus(err, http.StatusUnauthorized)
 }
 
 // checkRunning asks for the state of the store, too, if the login may. Health
 // checks often have none: then an answer has to do.
 func checkRunning(ctx context.Context, s *session, _ []string) error {
-	s.say("Checking if the broker at %s is running ...", s.api.shown)
 	if err := s.alive(ctx); err != nil {
 		return err
 	}
-	err := s.api.get(ctx, apiPath("health", "checks", "is-in-service"), nil)
-	if err != nil && !isStatus(err, http.StatusUnauthorized) {
-		return err
+	node, authorised := s.where(ctx)
+	s.say("Checking if RabbitMQ is running on node %s ...", node)
+	if authorised {
+		if err := s.api.get(ctx, apiPath("health", "checks", "is-in-service"), nil); err != nil {
+			return err
+		}
 	}
-	return s.result("The broker at %s is fully booted and running", s.api.shown)
+	return s.passed("RabbitMQ on node %s is fully booted and running", node)
 }
 
 func isRunning(ctx context.Context, s *session, _ []string) error {
 	if s.alive(ctx) != nil {
-		return s.result("false")
+		return s.verdict(false, "RabbitMQ on node %s is not running or has not fully booted yet (check with is_booting)", s.api.shown)
 	}
-	return s.result("true")
+	node, _ := s.where(ctx)
+	s.say("Asking node %s for its status ...", node)
+	return s.verdict(true, "RabbitMQ on node %s is fully booted and running", node)
 }
 
 // isBooting is always false: the HTTP API is served only once all is ready.
-func isBooting(_ context.Context, s *session, _ []string) error { return s.result("false") }
-
-// checkOne makes one of the API's health checks.
-func checkOne(name string) func(context.Context, *session, []string) error {
-	return func(ctx context.Context, s *session, args []string) error {
-		s.say("Checking %s of the broker at %s ...", strings.Join(append([]string{name}, args...), " "), s.api.shown)
-		err := s.api.get(ctx, apiPath(append([]string{"health", "checks", name}, args...)...), nil)
-		if err != nil {
-			return s.failedCheck(err)
-		}
-		return s.result("Check %s passed", name)
+func isBooting(ctx context.Context, s *session, _ []string) error {
+	node := s.api.shown
+	if s.alive(ctx) == nil {
+		node, _ = s.where(ctx)
 	}
+	s.say("Asking node %s for its boot status ...", node)
+	return s.verdict(false, "RabbitMQ on node %s is fully booted (check with is_running), stopped or has not started booting yet", node)
+}
+
+// verdict prints a sentence that says yes or no.
+func (s *session) verdict(yes bool, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	if s.opts.formatter == "json" {
+		return s.document(map[string]any{"message": text, "result": yes})
+	}
+	return s.result("%s", text)
+}
+
+// passed prints what a check is for; as JSON it is a message (RabbitMQ 4.0).
+func (s *session) passed(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	if s.opts.formatter == "json" {
+		return s.document(map[string]any{"message": text})
+	}
+	return s.result("%s", text)
+}
+
+// A question is one of the API's health checks, in the words of RabbitMQ 4.0's tools.
+type question struct {
+	path, asks, passed string
+	about              map[string]any // further members of the answer as JSON
+}
+
+func (q question) run(ctx context.Context, s *session, _ []string) error {
+	node, _ := s.where(ctx)
+	s.say("%s ...", strings.ReplaceAll(q.asks, "NODE", node))
+	if err := s.api.get(ctx, q.path, nil); err != nil {
+		return s.failedCheck(err)
+	}
+	if s.opts.formatter == "json" {
+		answer := map[string]any{"node": node, "result": "ok"}
+		maps.Copy(answer, q.about)
+		return s.document(answer)
+	}
+	return s.result("%s", strings.ReplaceAll(q.passed, "NODE", node))
+}
+
+func checkPort(ctx context.Context, s *session, args []string) error {
+	return question{apiPath("health", "checks", "port-listener", args[0]), "Asking node NODE if there's an active listener on port " + args[0],
+		"A listener for port " + args[0] + " is running on node NODE.", map[string]any{"port": args[0]}}.run(ctx, s, nil)
+}
+
+func checkProtocol(ctx context.Context, s *session, args []string) error {
+	return question{apiPath("health", "checks", "protocol-listener", args[0]), "Asking node NODE if there's an active listener for protocol " + args[0],
+		"A listener for protocol " + args[0] + " is running on node NODE.", map[string]any{"protocol": args[0]}}.run(ctx, s, nil)
+}
+
+func checkVHosts(ctx context.Context, s *session, _ []string) error {
+	return question{apiPath("health", "checks", "virtual-hosts"), "Checking if all vhosts are running on node NODE",
+		"Node NODE reported all vhosts as running", nil}.run(ctx, s, nil)
+}
+
+func checkQuorumCritical(ctx context.Context, s *session, _ []string) error {
+	return question{apiPath("health", "checks", "node-is-quorum-critical"), "Checking if node NODE is critical for quorum of any queues/streams",
+		"Node NODE seems to be the only one in a single node cluster, the check does not apply", nil}.run(ctx, s, nil)
 }
 
 // failedCheck adds what the check has found to its reason.
@@ -100,16 +167,22 @@ func (s *session) failedCheck(err error) error {
 	return err
 }
 
-func checkAlarms(ctx context.Context, s *session, _ []string) error {
-	s.say("Asking the broker at %s to report its alarms ...", s.api.shown)
-	err := s.api.get(ctx, apiPath("health", "checks", "local-alarms"), nil)
-	if isStatus(err, http.StatusServiceUnavailable) {
-		return exitf(exitUnavailable, "%v; publishers are blocked until there is room again: see `alarms` and `status`", err)
+func checkAlarms(of, none string) func(context.Context, *session, []string) error {
+	return func(ctx context.Context, s *session, _ []string) error {
+		node, _ := s.where(ctx)
+		s.say("Asking node %s to report %s ...", node, of)
+		err := s.api.get(ctx, apiPath("health", "checks", "local-alarms"), nil)
+		if isStatus(err, http.StatusServiceUnavailable) {
+			return exitf(exitUnavailable, "%v; publishers are blocked until there is room again: see `alarms` and `status`", err)
+		}
+		if err != nil {
+			return err
+		}
+		if s.opts.formatter == "json" {
+			return s.document(map[string]any{"alarms": []string{}, "node": node, "result": "ok"})
+		}
+		return s.result("Node %s reported %s", node, none)
 	}
-	if err != nil {
-		return err
-	}
-	return s.result("The broker at %s reported no local alarms", s.api.shown)
 }
 
 func alarms(ctx context.Context, s *session, _ []string) error {
@@ -117,6 +190,10 @@ func alarms(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if s.opts.formatter == "json" {
+		return s.document(map[string]any{"alarms": n.alarms(), "node": n.text("name"), "result": "ok"})
+	}
+	s.say("Asking node %s to report any known resource alarms ...", n.text("name"))
 	t := &table{columns: []string{"node", "resource"}}
 	for _, resource := range n.alarms() {
 		t.rows = append(t.rows, []json.RawMessage{n.object["name"], quoted(resource)})
@@ -130,24 +207,21 @@ func alarms(ctx context.Context, s *session, _ []string) error {
 // checkPorts connects to every port that the broker says it listens on, at the
 // host of the HTTP API if it listens on all addresses.
 func checkPorts(ctx context.Context, s *session, _ []string) error {
-	var overview struct {
-		Listeners []struct {
-			Protocol string
-			Address  string `json:"ip_address"`
-			Port     json.Number
-		}
-	}
-	if err := s.api.get(ctx, apiPath("overview"), &overview); err != nil {
+	var o overview
+	if err := s.api.get(ctx, apiPath("overview"), &o); err != nil {
 		return err
 	}
-	s.say("Testing TCP connections to all active listeners of the broker at %s ...", s.api.shown)
-	for _, l := range overview.Listeners {
-		address := net.JoinHostPort(s.hostOf(l.Address), l.Port.String())
+	node := cmp.Or(o.Node, s.api.shown)
+	s.say("Testing TCP connections to all active listeners on node %s ...", node)
+	var ports []string
+	for _, l := range o.Listeners {
+		address := net.JoinHostPort(s.hostOf(l.text("ip_address")), l.text("port"))
 		if err := connects(ctx, address); err != nil {
-			return exitf(exitUnavailable, "the listener for %s at %s takes no connection: %v", l.Protocol, address, err)
+			return exitf(exitUnavailable, "the listener for %s at %s takes no connection: %v", l.text("protocol"), address, err)
 		}
+		ports = append(ports, l.text("port"))
 	}
-	return s.result("Successfully connected to all of the %d listeners of the broker at %s", len(overview.Listeners), s.api.shown)
+	return s.result("Successfully connected to ports %s on node %s", strings.Join(ports, ", "), node)
 }
 
 func (s *session) hostOf(listen string) string {

@@ -33,7 +33,24 @@ func listVHostLimits(ctx context.Context, s *session, _ []string) error {
 	} else {
 		s.say("Listing limits for vhost %q ...", s.opts.vhost)
 	}
+	if !s.on("global") && s.opts.formatter == "table" {
+		return s.bareLimits(ctx, path)
+	}
 	return s.limits(ctx, path, "vhost", missingVHost(s.opts.vhost))
+}
+
+// bareLimits prints the limits of one virtual host, and nothing but those (RabbitMQ
+// 4.0).
+func (s *session) bareLimits(ctx context.Context, path string) error {
+	var list []object
+	err := s.api.get(ctx, path, &list)
+	if isStatus(err, http.StatusNotFound) {
+		return missingVHost(s.opts.vhost)
+	}
+	for _, o := range list {
+		s.printf("%s\n", o["value"])
+	}
+	return err
 }
 
 // limits prints limits as JSON in all formats (RabbitMQ 4.0).
@@ -82,7 +99,7 @@ func (s *session) setLimits(ctx context.Context, path, text string, missing *exi
 }
 
 func setVHostLimits(ctx context.Context, s *session, args []string) error {
-	s.say("Setting vhost limits to %q for vhost %q ...", args[0], s.opts.vhost)
+	s.say("Setting vhost limits to \"%s\" for vhost %q ...", args[0], s.opts.vhost)
 	return s.setLimits(ctx, apiPath("vhost-limits", s.opts.vhost), args[0], missingVHost(s.opts.vhost))
 }
 
@@ -128,7 +145,7 @@ func setUserLimits(ctx context.Context, s *session, args []string) error {
 	if _, err := s.user(ctx, args[0]); err != nil {
 		return err
 	}
-	s.say("Setting user limits to %q for user %q ...", args[1], args[0])
+	s.say("Setting user limits to \"%s\" for user %q ...", args[1], args[0])
 	return s.setLimits(ctx, apiPath("user-limits", args[0]), args[1], missingUser(args[0]))
 }
 

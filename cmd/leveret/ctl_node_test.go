@@ -58,7 +58,7 @@ func TestSuspendListeners(t *testing.T) {
 func TestMemoryLimitIsShown(t *testing.T) {
 	startBroker(t)
 	call(t, "", "rabbitmqctl", "set_vm_memory_high_watermark", "absolute", "3GB")
-	if _, out, _ := call(t, "", "rabbitmqctl", "status", "--formatter", "json"); !strings.Contains(out, `"vm_memory_limit":3000000000`) && !strings.Contains(out, `"vm_memory_limit": 3000000000`) {
+	if _, out, _ := call(t, "", "rabbitmqctl", "status", "--formatter", "json"); !strings.Contains(out, `"vm_memory_high_watermark_limit":3000000000`) {
 		t.Errorf("status does not show the limit of 3 GB: %s", out)
 	}
 }

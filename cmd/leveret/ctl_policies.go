@@ -50,7 +50,7 @@ func (k policyKind) set(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	priority, _ := strconv.Atoi(s.flag("priority")) // pflag has checked it
-	s.say("Setting %s %q for pattern %q to %q with priority \"%d\" for vhost %q ...", k.noun, args[0], args[1], args[2], priority, s.opts.vhost)
+	s.say("Setting %s %q for pattern %q to \"%s\" with priority \"%d\" for vhost %q ...", k.noun, args[0], args[1], args[2], priority, s.opts.vhost)
 	err = s.api.put(ctx, apiPath(k.path, s.opts.vhost, args[0]), map[string]any{
 		"pattern": args[1], "definition": definition, "priority": priority, "apply-to": s.flag("apply-to"),
 	})
@@ -60,5 +60,5 @@ func (k policyKind) set(ctx context.Context, s *session, args []string) error {
 func (k policyKind) clear(ctx context.Context, s *session, args []string) error {
 	s.say("Clearing %s %q on vhost %q ...", k.noun, args[0], s.opts.vhost)
 	err := s.api.delete(ctx, apiPath(k.path, s.opts.vhost, args[0]))
-	return orMissing(err, exitSoftware, "there is no %s %q in vhost '%s'", k.noun, args[0], s.opts.vhost)
+	return orMissing(err, exitUnavailable, "Parameter does not exist: there is no %s %q in vhost '%s'", k.noun, args[0], s.opts.vhost)
 }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,137 +62,6 @@ func (n node) number(name string) int64 {
 	return v
 }
 
-// A state is what status shows; its JSON has RabbitMQ 4.0's names.
-type state struct {
-	Version        string          `json:"rabbitmq_version"`
-	Product        string          `json:"product_name"`
-	ProductVersion string          `json:"product_version"`
-	Node           string          `json:"node_name"`
-	PID            int64           `json:"pid"`
-	Uptime         int64           `json:"uptime"` // in seconds
-	Alarms         []string        `json:"alarms"`
-	Plugins        json.RawMessage `json:"active_plugins"`
-	DataDir        string          `json:"data_directory"`
-	ConfigFiles    json.RawMessage `json:"config_files"`
-	LogFiles       json.RawMessage `json:"log_files"`
-	Memory         struct {
-		Total int64 `json:"total"`
-	} `json:"memory"`
-	MemoryLimit     int64              `json:"vm_memory_limit"`
-	DiskFree        int64              `json:"disk_free"`
-	DiskFreeLimit   int64              `json:"disk_free_limit"`
-	FileDescriptors map[string]int64   `json:"file_descriptors"`
-	Totals          map[string]float64 `json:"totals"`
-	Listeners       []object           `json:"listeners"`
-}
-
-func (s *session) state(ctx context.Context) (*state, error) {
-	n, err := s.node(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var o struct {
-		Version        string             `json:"rabbitmq_version"`
-		Product        string             `json:"product_name"`
-		ProductVersion string             `json:"product_version"`
-		Totals         map[string]float64 `json:"object_totals"`
-		Listeners      []object           `json:"listeners"`
-	}
-	if err := s.api.get(ctx, apiPath("overview"), &o); err != nil {
-		return nil, err
-	}
-	st := &state{
-		Version: o.Version, Product: o.Product, ProductVersion: o.ProductVersion, Node: n.text("name"), PID: n.number("os_pid"),
-		Uptime: n.number("uptime") / 1000, Alarms: n.alarms(), Plugins: n.object["enabled_plugins"], DataDir: n.text("db_dir"),
-		ConfigFiles: n.object["config_files"], LogFiles: n.object["log_files"],
-		MemoryLimit: n.number("mem_limit"), DiskFree: n.number("disk_free"), DiskFreeLimit: n.number("disk_free_limit"),
-		FileDescriptors: map[string]int64{"total_used": n.number("fd_used"), "total_limit": n.number("fd_total")},
-		Totals:          o.Totals, Listeners: o.Listeners,
-	}
-	st.Memory.Total = n.number("mem_used")
-	return st, nil
-}
-
-func status(ctx context.Context, s *session, _ []string) error {
-	st, err := s.state(ctx)
-	if err != nil {
-		return err
-	}
-	if s.opts.formatter == "json" {
-		return s.document(st)
-	}
-	s.say("Status of node %s ...", st.Node)
-	s.heading("Runtime")
-	s.printf("OS PID: %d\nUptime (seconds): %d\nRabbitMQ version: %s\nProduct: %s %s\n", st.PID, st.Uptime, st.Version, st.Product, st.ProductVersion)
-	s.heading("Plugins")
-	s.printf("Enabled plugins: %s\n", cellText(st.Plugins))
-	s.heading("Data directory")
-	s.printf("Node data directory: %s\n", st.DataDir)
-	s.heading("Config files")
-	s.printf("%s\n", orNone(cellText(st.ConfigFiles)))
-	s.heading("Log file(s)")
-	s.printf("%s\n", orNone(cellText(st.LogFiles)))
-	s.heading("Alarms")
-	s.alarmLines(st.Alarms)
-	s.heading("Memory")
-	s.printf("Total memory used: %s\nMemory limit: %s\n", megabytes(st.Memory.Total), megabytes(st.MemoryLimit))
-	s.heading("File Descriptors")
-	s.printf("Total: %d, limit: %d\n", st.FileDescriptors["total_used"], st.FileDescriptors["total_limit"])
-	s.heading("Free Disk Space")
-	s.printf("Low free disk space watermark: %s\nFree disk space: %s\n", megabytes(st.DiskFreeLimit), megabytes(st.DiskFree))
-	s.heading("Totals")
-	for _, name := range []string{"connections", "channels", "consumers", "exchanges", "queues"} {
-		s.printf("%s: %.0f\n", name, st.Totals[name])
-	}
-	s.heading("Listeners")
-	s.listenerLines(st.Listeners)
-	return nil
-}
-
-func (s *session) heading(text string) {
-	if coloured(s.out) {
-		text = bold(text)
-	}
-	s.printf("\n%s\n\n", text)
-}
-
-func orNone(list string) string { return or(list == "[]" || list == "", "(none)", list) }
-
-// megabytes is a size as people read it; the larger ones are gigabytes.
-func megabytes(n int64) string {
-	if n >= 10e9 {
-		return fmt.Sprintf("%.2f GB", float64(n)/1e9)
-	}
-	return fmt.Sprintf("%.4g MB", float64(n)/1e6)
-}
-
-func (s *session) alarmLines(alarms []string) {
-	if len(alarms) == 0 {
-		s.printf("(none)\n")
-	}
-	for _, a := range alarms {
-		s.printf("%s alarm: publishers are blocked\n", a)
-	}
-}
-
-func (s *session) listenerLines(list []object) {
-	for _, l := range list {
-		s.printf("Interface: %s, port: %s, protocol: %s\n", l.text("ip_address"), l.text("port"), l.text("protocol"))
-	}
-}
-
-func listeners(ctx context.Context, s *session, _ []string) error {
-	var o struct{ Listeners []object }
-	if err := s.api.get(ctx, apiPath("overview"), &o); err != nil {
-		return err
-	}
-	if s.opts.formatter != "table" {
-		return s.print(tableOf([]column{{"interface", "ip_address"}, {"port", "port"}, {"protocol", "protocol"}, {"node", "node"}}, o.Listeners))
-	}
-	s.listenerLines(o.Listeners)
-	return nil
-}
-
 func clusterStatus(ctx context.Context, s *session, _ []string) error {
 	n, err := s.node(ctx)
 	if err != nil {
@@ -202,24 +71,59 @@ func clusterStatus(ctx context.Context, s *session, _ []string) error {
 	if err := s.api.get(ctx, apiPath("cluster-name"), &name); err != nil {
 		return err
 	}
+	var o overview
+	if err := s.api.get(ctx, apiPath("overview"), &o); err != nil {
+		return err
+	}
 	self := n.text("name")
 	if s.opts.formatter == "json" {
-		return s.document(map[string]any{
-			"cluster_name": name.Name, "disk_nodes": []string{self}, "ram_nodes": []string{}, "running_nodes": []string{self},
-			"partitions": map[string]any{}, "alarms": n.alarms(), "maintenance_status": map[string]string{self: n.maintenance()},
-		})
+		return s.clusterDocument(ctx, n, name.Name, &o)
 	}
 	s.say("Cluster status of node %s ...", self)
-	s.printf("Basics\n\nCluster name: %s\n", name.Name)
-	s.heading("Disk Nodes")
-	s.printf("%s\n", self)
-	s.heading("Running Nodes")
-	s.printf("%s\n", self)
+	s.printf("Basics\n\nCluster name: %s\nTotal CPU cores available cluster-wide: %d\n", name.Name, n.number("processors"))
+	for _, part := range []struct{ heading, line string }{
+		{"Cluster Tags", "(none)"},
+		{"Disk Nodes", self},
+		{"Running Nodes", self},
+		{"Versions", fmt.Sprintf("%s: %s %s on %s", self, o.Product, o.ProductVersion, o.Erlang)},
+		{"CPU Cores", fmt.Sprintf("Node: %s, available CPU cores: %d", self, n.number("processors"))},
+		{"Maintenance status", fmt.Sprintf("Node: %s, status: %s", self, n.maintenance())},
+	} {
+		s.heading(part.heading)
+		s.printf("%s\n", part.line)
+	}
 	s.heading("Alarms")
 	s.alarmLines(n.alarms())
 	s.heading("Network Partitions")
 	s.printf("(none)\n")
+	s.heading("Listeners")
+	for _, l := range o.listeners() {
+		s.printf("Node: %s, %s\n", self, strings.Replace(l.line(), "Interface", "interface", 1))
+	}
 	return nil
+}
+
+// clusterDocument is cluster_status as JSON, with RabbitMQ 4.0's members.
+func (s *session) clusterDocument(ctx context.Context, n node, cluster string, o *overview) error {
+	var flags []object
+	if err := s.api.get(ctx, apiPath("feature-flags"), &flags); err != nil {
+		return err
+	}
+	self := n.text("name")
+	return s.document(map[string]any{
+		"cluster_name": cluster, "cluster_tags": []string{}, "disk_nodes": []string{self}, "ram_nodes": []string{}, "running_nodes": []string{self},
+		"partitions": map[string]any{}, "alarms": n.alarms(), "maintenance_status": map[string]string{self: n.maintenance()},
+		"listeners": map[string]any{self: o.listeners()}, "cpu_cores": map[string]int64{self: n.number("processors")}, "feature_flags": flags,
+		"versions": map[string]any{self: map[string]string{"rabbitmq_name": o.Product, "rabbitmq_version": o.Version, "erlang_version": o.Erlang}},
+	})
+}
+
+// megabytes is a size as people read it; the larger ones are gigabytes.
+func megabytes(n int64) string {
+	if n >= 10e9 {
+		return fmt.Sprintf("%.2f GB", float64(n)/1e9)
+	}
+	return fmt.Sprintf("%.4g MB", float64(n)/1e6)
 }
 
 func environment(ctx context.Context, s *session, _ []string) error {
@@ -244,12 +148,18 @@ func memoryBreakdown(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	var answer struct{ Memory json.RawMessage }
-	if err := s.api.get(ctx, apiPath("nodes", n.text("name"), "memory"), &answer); err != nil {
+	m, err := s.memory(ctx, n)
+	if err != nil {
 		return err
 	}
+	if s.opts.formatter == "json" {
+		return s.document(m.shares())
+	}
 	s.say("Reporting memory breakdown on node %s...", n.text("name"))
-	return s.document(answer.Memory)
+	for _, p := range m.parts() {
+		s.printf("%s: %s (%s%%)\n", p.name, gigabytes(p.bytes), decimal(p.percent, 2))
+	}
+	return nil
 }
 
 func serverVersion(ctx context.Context, s *session, _ []string) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -163,11 +164,16 @@ func (s *session) print(t *table) error {
 
 // document prints a value that has no form as a table.
 func (s *session) document(v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if s.opts.formatter != "json" { // else it is one line (RabbitMQ 4.0)
+		enc.SetIndent("", "  ")
+	}
+	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	s.printf("%s\n", b)
+	s.printf("%s", b.Bytes())
 	return nil
 }
 
