@@ -39,6 +39,7 @@ type Broker struct {
 	spill              *spill // nil without a disk
 	vhosts             *vhost.Set
 	listeners          []amqpListener // at least one
+	acceptors          []*acceptor    // of the listeners
 	server             *amqp.Server
 	alarms             *alarms
 	apiListener        net.Listener       // nil if there is no HTTP API without TLS

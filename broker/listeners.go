@@ -100,7 +100,9 @@ func (b *Broker) Reload() error {
 // start a broker wait for them.
 func (b *Broker) acceptAll(ctx context.Context) {
 	for _, l := range b.listeners {
-		b.running.Go(func() { b.serve(ctx, l) })
+		a := newAcceptor(l)
+		b.acceptors = append(b.acceptors, a)
+		b.running.Go(func() { b.serve(ctx, a) })
 		kind := "TCP"
 		if l.tls {
 			kind = "TLS (SSL)"

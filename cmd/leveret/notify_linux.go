@@ -9,9 +9,9 @@ import (
 )
 
 // notifyStarted tells systemd that the broker serves clients, and from now on, if
-// the unit has a watchdog, that it is alive. Without systemd it does nothing. The
-// function it returns says that the broker stops.
-func notifyStarted(log *zap.Logger) (stopping func()) {
+// the unit has a watchdog, that it makes progress, which beat says. Without systemd
+// it does nothing. The function it returns says that the broker stops.
+func notifyStarted(log *zap.Logger, beat func() error) (stopping func()) {
 	notify(log, daemon.SdNotifyReady)
 	end := make(chan struct{})
 	var wg sync.WaitGroup
@@ -19,7 +19,7 @@ func notifyStarted(log *zap.Logger) (stopping func()) {
 	if err != nil {
 		log.Warn("systemd's watchdog is not served: its variables are wrong", zap.Error(err))
 	} else if interval > 0 {
-		wg.Go(func() { watchdog(log, interval/2, end) })
+		wg.Go(func() { watchdog(log, interval/2, beat, end) })
 	}
 	return func() {
 		close(end)
@@ -28,9 +28,9 @@ func notifyStarted(log *zap.Logger) (stopping func()) {
 	}
 }
 
-// watchdog tells systemd at every interval that the process is alive, until end
-// is closed.
-func watchdog(log *zap.Logger, interval time.Duration, end <-chan struct{}) {
+// watchdog tells systemd at every interval that the broker makes progress, until
+// end is closed. If it makes none systemd is not told, and starts it anew.
+func watchdog(log *zap.Logger, interval time.Duration, beat func() error, end <-chan struct{}) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -38,6 +38,10 @@ func watchdog(log *zap.Logger, interval time.Duration, end <-chan struct{}) {
 		case <-end:
 			return
 		case <-ticker.C:
+			if err := beat(); err != nil {
+				log.Error("the broker is stuck: systemd's watchdog is left to start it anew", zap.Error(err))
+				continue
+			}
 			notify(log, daemon.SdNotifyWatchdog)
 		}
 	}

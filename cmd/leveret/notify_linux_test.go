@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func TestSystemdIsToldTheState(t *testing.T) {
 	l := supervisor(t)
 	t.Setenv("WATCHDOG_USEC", "20000")
 	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
-	stopping := notifyStarted(zap.NewNop())
+	stopping := notifyStarted(zap.NewNop(), func() error { return nil })
 	for _, want := range []string{"READY=1", "WATCHDOG=1", "WATCHDOG=1"} {
 		if got := nextState(t, l); got != want {
 			t.Errorf("state %q, want %q", got, want)
@@ -52,6 +53,34 @@ func TestSystemdIsToldTheState(t *testing.T) {
 	if got != "STOPPING=1" {
 		t.Errorf("state %q, want STOPPING=1", got)
 	}
+}
+
+// A broker that is stuck is not said to be alive; it is again once it moves.
+func TestTheWatchdogIsNotToldOfAStuckBroker(t *testing.T) {
+	l := supervisor(t)
+	t.Setenv("WATCHDOG_USEC", "2000")
+	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
+	looks := 0
+	moves := make(chan struct{})
+	stopping := notifyStarted(zap.NewNop(), func() error {
+		if looks++; looks != 4 {
+			return errors.New("stuck")
+		}
+		close(moves)
+		return nil
+	})
+	if got := nextState(t, l); got != "READY=1" {
+		t.Errorf("state %q, want READY=1", got)
+	}
+	if got := nextState(t, l); got != "WATCHDOG=1" {
+		t.Errorf("state %q, want WATCHDOG=1", got)
+	}
+	select {
+	case <-moves:
+	default:
+		t.Error("systemd was told of a broker that was stuck")
+	}
+	stopping()
 }
 
 func TestSystemdIsToldOfReloads(t *testing.T) {

@@ -6,6 +6,6 @@ import "go.uber.org/zap"
 
 // Only Linux has systemd.
 
-func notifyStarted(*zap.Logger) (stopping func()) { return func() {} }
+func notifyStarted(*zap.Logger, func() error) (stopping func()) { return func() {} }
 
 func notifyReloading(*zap.Logger) (done func()) { return func() {} }

@@ -55,7 +55,7 @@ func runBroker(cfg config.Config, log *programLog) error {
 	if _, err := b.Start(); err != nil {
 		return err
 	}
-	stopping := notifyStarted(log.Logger)
+	stopping := notifyStarted(log.Logger, b.Pulse().Beat)
 	failure := waitForEnd(b, signals, log)
 	stopping()
 	go exitOnSecond(signals)
