@@ -31,44 +31,6 @@ func connect(t *testing.T, b *Broker) net.Conn {
 	return c
 }
 
-// Who sends one byte at a time has no more time than others: nothing it does
-// moves the end of the handshake.
-func TestSlowHandshakesEnd(t *testing.T) {
-	const patience = 500 * time.Millisecond
-	ca := newAuthority(t, "root", nil)
-	b := start(t, func(c *config.Config) { c.Limits.HandshakeTimeout = patience })
-	secure := startTLS(t, func(c *config.Config) { c.TLS, c.Limits.TLSTimeout = ca.files(t.TempDir()), patience })
-	for name, tt := range map[string]struct {
-		b    *Broker
-		text string
-	}{
-		"AMQP": {b, "AMQP\x00\x00\x09\x01" + "\x01\x00\x00\x00\x00\x10\x00" + strings.Repeat("\x00", 4096)},
-		"TLS":  {secure, "\x16\x03\x01\x10\x00\x01\x00\x0f\xfc\x03\x03" + strings.Repeat("\x00", 4096)},
-	} {
-		c := connect(t, tt.b)
-		began := time.Now()
-		closed := make(chan struct{})
-		go func() { // ends when the broker closes the connection
-			defer close(closed)
-			_, _ = io.Copy(io.Discard, c)
-		}()
-		drip := time.NewTicker(patience / 50)
-		for i, over := 0, false; !over && i < len(tt.text); i++ {
-			select {
-			case <-closed:
-				over = true
-			case <-drip.C:
-				_, _ = c.Write([]byte{tt.text[i]}) // fails once it is closed
-			}
-		}
-		drip.Stop()
-		<-closed
-		if took := time.Since(began); took < patience || took > 15*time.Second {
-			t.Errorf("%s: closed after %s, want a little more than %s", name, took, patience)
-		}
-	}
-}
-
 // Before it has logged in, a client cannot make the broker hold a large frame.
 func TestFramesBeforeTheLoginAreSmall(t *testing.T) {
 	b := start(t, func(c *config.Config) { c.Limits.FrameMax = 0 })

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -132,24 +133,59 @@ func TestConnectionsWithoutAProxyHeaderAreClosed(t *testing.T) {
 	conn.Close()
 }
 
+// pipes is a listener whose clients come over pipes.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (l pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l pipes) Close() error { close(l.done); return nil }
+
+func (l pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// connect sends a text as a new client.
+func (l pipes) connect(t *testing.T, text string) net.Conn {
+	t.Helper()
+	client, server := net.Pipe()
+	l.conns <- server
+	if _, err := io.WriteString(client, text); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
 // Who says nothing costs its own time only, and is let go by a stop.
 func TestSlowProxyHeader(t *testing.T) {
-	b, _ := startProxied(t, func(c *config.Config) { c.Limits.HandshakeTimeout = 300 * time.Millisecond })
-	slow, err := net.Dial("tcp", b.listeners[0].Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer slow.Close()
-	if _, err := io.WriteString(slow, "PROXY TCP4"); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := dialThrough(b, "PROXY UNKNOWN\r\n", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn.Close()
-	_ = slow.SetReadDeadline(time.Now().Add(20 * time.Second))
-	if _, err := slow.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {
-		t.Errorf("a header that does not end: %v, want a closed connection", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		below := pipes{make(chan net.Conn), make(chan struct{})}
+		l := newProxyListener(below, 10*time.Second, zap.NewNop())
+		slow := below.connect(t, "PROXY TCP4")
+		began := time.Now()
+		quick := below.connect(t, "PROXY UNKNOWN\r\n")
+		defer quick.Close()
+		c, err := l.Accept()
+		if took := time.Since(began); err != nil || took > 0 {
+			t.Fatalf("the second client waited %s, error %v", took, err)
+		}
+		_ = c.Close() // nothing was said on it
+		if _, err := slow.Read(make([]byte, 1)); err != io.EOF || time.Since(began) != 10*time.Second {
+			t.Errorf("a header that does not end: %v after %s, want the end after 10s", err, time.Since(began))
+		}
+		last := below.connect(t, "PROXY")
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := last.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("a header that has not come by the stop: %v, want the end", err)
+		}
+	})
 }
