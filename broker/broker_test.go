@@ -106,3 +106,20 @@ func TestFailedListener(t *testing.T) {
 	}
 	stop(t, b)
 }
+
+// The log tells how many files and sockets there may be, and warns of few.
+func TestOpenFilesAreReported(t *testing.T) {
+	limit, known := openFilesLimit()
+	if !known {
+		t.Fatal("this system does not tell its limit of open files")
+	}
+	core, logged := observer.New(zapcore.InfoLevel)
+	New(testConfig(t), zap.New(core)).logSettings()
+	said := logged.FilterMessage("open files and sockets are limited").All()
+	if len(said) != 1 || said[0].ContextMap()["limit"] != limit {
+		t.Errorf("the log has %v, want the limit %d", said, limit)
+	}
+	if warned := logged.FilterMessageSnippet("few clients can connect").Len() == 1; warned != (limit < fewFiles) {
+		t.Errorf("with %d files the log warns: %v", limit, warned)
+	}
+}

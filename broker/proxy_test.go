@@ -168,7 +168,7 @@ func TestSlowProxyHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := pipes{make(chan net.Conn), make(chan struct{})}
 		l := newProxyListener(below, 10*time.Second, zap.NewNop())
-		slow := below.connect(t, "PROXY TCP4")
+		slow := below.connect(t, "PROX")
 		began := time.Now()
 		quick := below.connect(t, "PROXY UNKNOWN\r\n")
 		defer quick.Close()
@@ -180,7 +180,7 @@ func TestSlowProxyHeader(t *testing.T) {
 		if _, err := slow.Read(make([]byte, 1)); err != io.EOF || time.Since(began) != 10*time.Second {
 			t.Errorf("a header that does not end: %v after %s, want the end after 10s", err, time.Since(began))
 		}
-		last := below.connect(t, "PROXY")
+		last := below.connect(t, "P")
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}

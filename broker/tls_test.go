@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net/http"
 	"os"
@@ -394,5 +395,42 @@ func TestOpenSSLClient(t *testing.T) {
 	out, err := cmd.Output()
 	if err != nil || !strings.Contains(string(out), "AMQP\x00\x00\x09\x01") {
 		t.Errorf("openssl s_client: %v, got %q, want the broker's header", err, out)
+	}
+}
+
+// A list of cipher suites is what a handshake below TLS 1.3 chooses from.
+func TestCiphersOfAHandshake(t *testing.T) {
+	ca := newAuthority(t, "root", nil)
+	b := startTLS(t, func(c *config.Config) {
+		c.TLS = ca.files(t.TempDir())
+		c.TLS.Versions, c.TLS.Ciphers = []string{"tlsv1.2"}, []string{"ECDHE-ECDSA-AES256-GCM-SHA384"}
+	})
+	state, err := handshake(b, ca.client("", nil))
+	if err != nil || state.CipherSuite != tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 {
+		t.Errorf("the suite is %s, error %v; want the one that is configured", tls.CipherSuiteName(state.CipherSuite), err)
+	}
+	other := ca.client("", nil)
+	other.MaxVersion, other.CipherSuites = tls.VersionTLS12, []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
+	if state, err := handshake(b, other); err == nil {
+		t.Errorf("a client without it could connect, with %s", tls.CipherSuiteName(state.CipherSuite))
+	}
+}
+
+func TestMetricsOverHTTPS(t *testing.T) {
+	ca := newAuthority(t, "root", nil)
+	b := start(t, func(c *config.Config) { c.PrometheusTLSListen, c.PrometheusTLS = "127.0.0.1:0", ca.files(t.TempDir()) })
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: ca.client("", nil), DisableKeepAlives: true}}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://"+b.metricsTLSListener.Addr().String()+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || !strings.Contains(string(body), "rabbitmq_identity_info{") {
+		t.Errorf("status %d, error %v, %d bytes; want metrics", res.StatusCode, err, len(body))
 	}
 }
