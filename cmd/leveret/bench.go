@@ -234,7 +234,7 @@ func setPID(list []*bench.Broker, name, number string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("broker-pid: no --uri has the name %q; write NAME=PID as in --uri NAME=amqp://...", name)
+	return fmt.Errorf("broker-pid: no --uri has the name %q; write NAME=PID, with the NAME of --uri NAME=URI", name)
 }
 
 // override applies the settings of the command line to all scenarios.
