@@ -86,19 +86,3 @@ func TestPushDoesNotAllocate(t *testing.T) {
 		t.Error("the writer was woken")
 	}
 }
-
-func TestReadingDoesNotAllocate(t *testing.T) {
-	s := newTestServer(t, zap.NewNop())
-	sock, client := socketPair(t)
-	c := newConn(s, sock)
-	one := []byte{0}
-	round := func() {
-		client.Write(one)
-		if n, err := c.readSocket(c.buf); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if got := testing.AllocsPerRun(200, round); got != 0 {
-		t.Errorf("a read: %v allocations, want 0", got)
-	}
-}

@@ -1,9 +1,7 @@
 package amqp
 
 import (
-	"io"
 	"net"
-	"os"
 	"sync"
 	"syscall"
 )
@@ -136,22 +134,13 @@ func (c *conn) writeNow(out *pending) {
 	w.giveBack()
 }
 
-// A rawSocket is a socket for who knows that it needs no help of the scheduler:
-// it writes without waiting, and reads little.
+// A rawSocket writes to a socket without waiting. Only the goroutine that has
+// the outbox's write side uses it.
 type rawSocket struct {
-	conn syscall.RawConn // immutable
-
-	// Of who has the outbox's write side.
+	conn     syscall.RawConn       // immutable
 	tryWrite func(fd uintptr) bool // immutable
 	out      []byte
 	written  int
-
-	// The reader's.
-	tryRead func(fd uintptr) bool // immutable
-	in      []byte
-	got     int
-	errno   syscall.Errno
-	reads   int
 }
 
 // newRawSocket returns nil for what is no plain socket: a connection with TLS, a
@@ -175,10 +164,6 @@ func newRawSocket(sock net.Conn) *rawSocket {
 		r.written = writeNow(fd, r.out)
 		return true
 	}
-	r.tryRead = func(fd uintptr) bool {
-		r.got, r.errno = readNow(fd, r.in)
-		return r.errno != syscall.EAGAIN
-	}
 	return r
 }
 
@@ -192,36 +177,4 @@ func (r *rawSocket) write(b []byte) int {
 		return 0
 	}
 	return r.written
-}
-
-// littleRead is the buffer up to which a read is so short that the scheduler
-// need not know of it, in bytes.
-const littleRead = 16 << 10
-
-// knownRead is how often a read is one that the scheduler knows of all the same,
-// counted in reads. That wakes its monitor if it sleeps, which has more to do than
-// to look after system calls: without it memory goes back to the system late.
-const knownRead = 32
-
-// readSocket reads from the socket like its Read: it waits for something to come.
-func (c *conn) readSocket(b []byte) (int, error) {
-	r := c.raw
-	if r == nil || !canReadNow || len(b) > littleRead {
-		return c.sock.Read(b)
-	}
-	if r.reads++; r.reads%knownRead == 0 {
-		return c.sock.Read(b)
-	}
-	r.in = b
-	err := r.conn.Read(r.tryRead)
-	r.in = nil
-	switch {
-	case err != nil:
-		return 0, err
-	case r.errno != 0:
-		return 0, os.NewSyscallError("read", r.errno)
-	case r.got == 0:
-		return 0, io.EOF
-	}
-	return r.got, nil
 }

@@ -1,14 +1,11 @@
 package amqp
 
 import (
-	"errors"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -372,51 +369,5 @@ func TestClosingWhileSomebodyWrites(t *testing.T) {
 		if b, err := io.ReadAll(client); err != nil || len(b) > 0 {
 			t.Errorf("then the client got %q, %v, want the end", b, err)
 		}
-	}
-}
-
-// Reads of little and of much do the same.
-func TestReadingASocket(t *testing.T) {
-	s := newTestServer(t, zap.NewNop())
-	for _, size := range []int{1, minBuffer, littleRead, littleRead + 1} {
-		sock, client := socketPair(t)
-		c := newConn(s, sock)
-		b := make([]byte, size)
-		client.Write([]byte("x"))
-		if n, err := c.readSocket(b); n != 1 || err != nil || b[0] != 'x' {
-			t.Errorf("with %d bytes of room: read %d, %v, %q", size, n, err, b[0])
-		}
-		read := make(chan error, 1)
-		go func() {
-			_, err := c.readSocket(b)
-			read <- err
-		}()
-		sock.SetReadDeadline(time.Unix(1, 0)) // as force does
-		if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("with %d bytes of room: error %v after a deadline", size, err)
-		}
-		sock.SetReadDeadline(time.Time{})
-		client.Write([]byte("y"))
-		if n, err := c.readSocket(b); n != 1 || err != nil || b[0] != 'y' {
-			t.Errorf("with %d bytes of room: read %d, %v, %q after a deadline was taken back", size, n, err, b[0])
-		}
-		client.Close()
-		if n, err := c.readSocket(b); n != 0 || err != io.EOF {
-			t.Errorf("with %d bytes of room: read %d, %v at the end", size, n, err)
-		}
-		sock.Close()
-		if n, err := c.readSocket(b); n != 0 || !errors.Is(err, net.ErrClosed) {
-			t.Errorf("with %d bytes of room: read %d, %v from a closed socket", size, n, err)
-		}
-	}
-}
-
-func TestReadingAResetConnection(t *testing.T) {
-	s := newTestServer(t, zap.NewNop())
-	sock, client := socketPair(t)
-	client.(*net.TCPConn).SetLinger(0)
-	client.Close()
-	if n, err := newConn(s, sock).readSocket(make([]byte, minBuffer)); n != 0 || err == nil || err == io.EOF {
-		t.Errorf("read %d, %v, want the error of a reset", n, err)
 	}
 }

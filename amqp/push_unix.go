@@ -1,4 +1,4 @@
-//go:build unix && !linux
+//go:build unix
 
 package amqp
 
@@ -7,12 +7,8 @@ import (
 	"syscall"
 )
 
-// canWriteNow and canReadNow say whether writeNow and readNow work on this
-// system.
-const (
-	canWriteNow = true
-	canReadNow  = false
-)
+// canWriteNow says whether writeNow works on this system.
+const canWriteNow = true
 
 // writeNow writes what a non-blocking socket takes, and returns how much that
 // is; 0 after an error.
@@ -24,5 +20,3 @@ func writeNow(fd uintptr, b []byte) int {
 		}
 	}
 }
-
-func readNow(uintptr, []byte) (int, syscall.Errno) { return 0, syscall.ENOSYS }

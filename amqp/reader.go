@@ -22,7 +22,7 @@ func (c *conn) readLoop(ctx context.Context) error {
 		return err
 	}
 	for {
-		n, err := c.readSocket(c.buf[c.w:])
+		n, err := c.sock.Read(c.buf[c.w:])
 		if err != nil {
 			if err = c.readFailed(err); err != nil {
 				return err
@@ -38,9 +38,6 @@ func (c *conn) readLoop(ctx context.Context) error {
 		c.makeRoom(n)
 		if err := c.pause(ctx); err != nil {
 			return err
-		}
-		if n >= turnSize {
-			c.srv.turns.pass(c.now)
 		}
 	}
 }

@@ -94,12 +94,11 @@ type Server struct {
 	cfg Config // immutable
 	log *zap.Logger
 
-	start     []byte    // the connection.start frame; immutable
-	certStart []byte    // the same for a client with a verified certificate; immutable
-	replies   replies   // direct reply-to consumers
-	alarms    alarms    // memory and disk
-	pushes    pushes    // connections that readers will write to
-	turns     turnstile // for readers with much to read
+	start     []byte  // the connection.start frame; immutable
+	certStart []byte  // the same for a client with a verified certificate; immutable
+	replies   replies // direct reply-to consumers
+	alarms    alarms  // memory and disk
+	pushes    pushes  // connections that readers will write to
 	users     userCounts
 	wg        sync.WaitGroup
 	stopped   atomic.Bool
@@ -236,7 +235,6 @@ func (s *Server) Shutdown(ctx context.Context) {
 	done := make(chan struct{})
 	go func() { // ends when the last connection has, which ctx sees to
 		s.wg.Wait()
-		s.turns.close()
 		close(done)
 	}()
 	select {

@@ -169,7 +169,9 @@ func (c *conn) flushBuffer(w *writeBuffer) error {
 	var n int64
 	var err error
 	if len(w.cuts) == 0 {
-		n, err = c.writeBytes(w.b)
+		var k int
+		k, err = c.sock.Write(w.b)
+		n = int64(k)
 	} else {
 		iov, at := w.iov[:0], 0
 		for _, x := range w.cuts {
@@ -183,19 +185,6 @@ func (c *conn) flushBuffer(w *writeBuffer) error {
 	c.sent.Add(uint64(n))
 	w.clear()
 	return err
-}
-
-// writeBytes writes all of b: what a plain socket takes at once as a push would,
-// with no help of the scheduler, and the rest as it is ready for it.
-func (c *conn) writeBytes(b []byte) (int64, error) {
-	n := 0
-	if c.raw != nil {
-		if n = c.raw.write(b); n == len(b) {
-			return int64(n), nil
-		}
-	}
-	k, err := c.sock.Write(b[n:])
-	return int64(n + k), err
 }
 
 func (w *writeBuffer) clear() {
