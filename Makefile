@@ -45,7 +45,7 @@ unit:
 interop: build
 	@scripts/test-deps
 	@$(MAKE) --no-print-directory -j 5 --output-sync=target interop-readme interop-node interop-python interop-c interop-go \
-		interop-amqplib interop-perl interop-celery interop-tools interop-image interop-tls
+		interop-amqplib interop-perl interop-celery interop-tools interop-image interop-tls interop-migrate
 
 interop-readme:
 	@echo '== examples of the README'
