@@ -164,8 +164,8 @@ func (c *totalsCollector) addVHost(t *tally, v *vhost.VHost) {
 		t.extras.add(&q)
 		n := queueCounters(&q.st)
 		t.ofType(q.typ).plus(&n)
-		t.noteEnds(&ref.Spec.Arguments, &q.st)
-		t.dead.note(v, &ref.Spec.Arguments, &q.st)
+		t.noteEnds(ref.Spec.Arguments, &q.st)
+		t.dead.note(v, ref.Spec.Arguments, &q.st)
 	}
 	for info := range v.Exchanges() {
 		if hidden(v, &info) {

@@ -88,6 +88,20 @@ func NewArguments() Arguments {
 	}
 }
 
+// OfType returns the arguments of a queue of this type: a itself if it has the
+// type, else a copy; nil is none.
+func (a *Arguments) OfType(queueType string) *Arguments {
+	if a != nil && a.Type == queueType {
+		return a
+	}
+	own := NewArguments()
+	if a != nil {
+		own = *a
+	}
+	own.Type = queueType
+	return &own
+}
+
 // normal makes the zero of literals what is not set.
 func (a Arguments) normal() Arguments {
 	if a.Expires != 0 {

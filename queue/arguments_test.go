@@ -213,7 +213,7 @@ func TestEquivalent(t *testing.T) {
 }
 
 func TestEquivalentFlags(t *testing.T) {
-	have := Spec{VHost: "/", Name: "q", Durable: true, Arguments: NewArguments()}
+	have := Spec{VHost: "/", Name: "q", Durable: true, Arguments: new(NewArguments())}
 	other := have
 	other.AutoDelete = true
 	if got, want := text(t, have.Equivalent(other)), "inequivalent arg 'auto_delete' for queue 'q' in vhost '/': received 'true' but current is 'false'"; got != want {

@@ -18,7 +18,9 @@ type Spec struct {
 	Durable     bool
 	Exclusive   bool
 	AutoDelete  bool
-	Arguments   Arguments
+	// Arguments are those of all queues declared alike: nobody changes them. Nil
+	// is none.
+	Arguments *Arguments
 }
 
 // A Reason says why a message is dead-lettered; it is the reason of x-death.

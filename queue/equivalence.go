@@ -18,7 +18,7 @@ func (s Spec) Equivalent(received Spec) error {
 	if s.AutoDelete != received.AutoDelete {
 		return inequivalentFlag("auto_delete", s, received.AutoDelete)
 	}
-	return s.Arguments.Equivalent(received.Arguments, s.VHost, s.Name)
+	return s.Arguments.Equivalent(*received.Arguments, s.VHost, s.Name)
 }
 
 // inequivalentFlag is the error for a flag that differs, so is !received now.

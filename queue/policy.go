@@ -197,6 +197,9 @@ func deliveryLimit(a, b int64) int64 {
 // Merge makes the policy of a queue of the policy and the operator policy that
 // apply to it; either may be nil. Values that are not valid count as not set.
 func Merge(policy, operator *NamedDefinition) Policy {
+	if policy == nil && operator == nil {
+		return Policy{}.normal()
+	}
 	var p Policy
 	var ours, theirs Definition
 	if policy != nil {

@@ -50,7 +50,7 @@ func TestFilterArguments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := queueFilter(queue.Spec{Name: "s", VHost: "/", Arguments: queue.Arguments{Type: queue.Stream, Table: args("x-message-deduplication", true)}})
+	_, err := queueFilter(queue.Spec{Name: "s", VHost: "/", Arguments: &queue.Arguments{Type: queue.Stream, Table: args("x-message-deduplication", true)}})
 	wantError(t, err, 406, "invalid arg 'x-message-deduplication' for queue 's' in vhost '/' of queue type rabbit_stream_queue")
 }
 

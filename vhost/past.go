@@ -68,7 +68,7 @@ func (p *pastCounts) queue(vhost string, e *queueEntry) {
 	st := e.q.Status()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	of := PastQueues{p.ofLocked(vhost), e.spec.Arguments.Type, queue.DeadLetterStrategy(e.spec.Arguments, st.Policy)}
+	of := PastQueues{p.ofLocked(vhost), e.spec.Arguments.Type, queue.DeadLetterStrategy(*e.spec.Arguments, st.Policy)}
 	sum := p.Queues[of]
 	sum.AddCounters(&st)
 	p.Queues[of] = sum

@@ -172,12 +172,12 @@ type affected []setting
 
 type setting struct {
 	q queue.Queue
-	p queue.Policy
+	p *queue.Policy
 }
 
 func (a affected) apply() {
 	for _, e := range a {
-		e.q.SetPolicy(e.p)
+		e.q.SetPolicy(*e.p)
 	}
 }
 
@@ -189,13 +189,29 @@ func (v *VHost) reapplyLocked(c *change, user string) affected {
 		}
 	}
 	var list affected
+	merged := make(merges)
 	for _, e := range v.queues {
 		if v.findPolicyLocked(e) {
-			list = append(list, setting{e.q, e.mergedPolicy()})
+			list = append(list, setting{e.q, merged.of(e)})
 			c.queuePolicyEvent(e, user)
 		}
 	}
 	return list
+}
+
+// merges are what policies make together, by those, so that many queues share it.
+type merges map[[2]*Policy]*queue.Policy
+
+// of is what applies to a queue. VHost.mu must be held.
+func (m merges) of(e *queueEntry) *queue.Policy {
+	key := [2]*Policy{e.policy, e.operator}
+	p := m[key]
+	if p == nil {
+		merged := e.mergedPolicy()
+		p = &merged
+		m[key] = p
+	}
+	return p
 }
 
 // applyNewQueuePolicyLocked gives a new queue, which is empty, its policy.

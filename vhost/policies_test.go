@@ -121,9 +121,9 @@ func TestPolicyOfAQueue(t *testing.T) {
 }
 
 func TestPolicyAppliesTo(t *testing.T) {
-	classic := &queueEntry{spec: queue.Spec{Name: "q", Arguments: queue.Arguments{Type: "classic"}}}
-	quorum := &queueEntry{spec: queue.Spec{Name: "q", Arguments: queue.Arguments{Type: "quorum"}}}
-	stream := &queueEntry{spec: queue.Spec{Name: "q", Arguments: queue.Arguments{Type: "stream"}}}
+	classic := &queueEntry{spec: queue.Spec{Name: "q", Arguments: &queue.Arguments{Type: "classic"}}}
+	quorum := &queueEntry{spec: queue.Spec{Name: "q", Arguments: &queue.Arguments{Type: "quorum"}}}
+	stream := &queueEntry{spec: queue.Spec{Name: "q", Arguments: &queue.Arguments{Type: "stream"}}}
 	length := queue.Definition{"max-length-bytes": 1}
 	for _, tt := range []struct {
 		applyTo                 string

@@ -130,7 +130,7 @@ func (v *VHost) redeclareQueue(by Actor, e *queueEntry, d QueueDeclare) (queue.Q
 		return nil, v.errLocked(d.Name)
 	}
 	received := queue.Spec{VHost: v.name, Name: d.Name, Durable: d.Durable, AutoDelete: d.AutoDelete,
-		Arguments: queue.Arguments{Table: d.Arguments}}
+		Arguments: &queue.Arguments{Table: d.Arguments}}
 	if err := e.spec.Equivalent(received); err != nil {
 		return nil, err
 	}
@@ -171,16 +171,16 @@ func (v *VHost) newQueueSpec(by Actor, d QueueDeclare) (queue.Spec, error) {
 			}
 		}
 	}
-	args, err := queue.ParseArguments(d.Arguments, v.name, d.Name, d.Durable, d.Exclusive, d.AutoDelete)
-	if err != nil {
+	spec := queue.Spec{VHost: v.name, Name: d.Name, Durable: d.Durable, Exclusive: d.Exclusive, AutoDelete: d.AutoDelete}
+	var err error
+	if spec.Arguments, err = v.set.arguments.parse(d.Arguments, spec); err != nil {
 		return queue.Spec{}, err
 	}
-	if v.set.config.Factories[args.Type] == nil {
+	if t := spec.Arguments.Type; v.set.config.Factories[t] == nil {
 		return queue.Spec{}, frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s: \"unsupported queue type '%s'\"",
-			queueTypeArgument, v.queueName(d.Name), args.Type)
+			queueTypeArgument, v.queueName(d.Name), t)
 	}
-	return queue.Spec{VHost: v.name, Name: d.Name, Durable: d.Durable, Exclusive: d.Exclusive,
-		AutoDelete: d.AutoDelete, Arguments: args}, nil
+	return spec, nil
 }
 
 // createQueue makes a new queue. It returns errNameTaken if there is one of its
@@ -254,10 +254,9 @@ func (v *VHost) installQueueLocked(e *queueEntry) {
 // it tells which log the queue took.
 func (v *VHost) queueEnv(log persistence.LogID) (queue.Env, *watchedStore) {
 	store := &watchedStore{Store: v.set.config.Store}
-	return queue.Env{
-		Log: v.log, Store: store, Spill: v.set.config.Spill, LogID: log, Memory: v.set.config.Memory,
-		DeadLetter: v.deadLetter, Ended: v.queueEnded,
-	}, store
+	env := v.env
+	env.Store, env.LogID = store, log
+	return env, store
 }
 
 // DeleteQueue deletes a queue with its messages and bindings, if the condition

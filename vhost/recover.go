@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -21,6 +22,8 @@ const definitionVersion = 1
 type versioned struct {
 	Version int `json:"v"`
 }
+
+func (v *versioned) version() int { return v.Version }
 
 // storedVHost, storedExchange, storedQueue and storedBinding are the definitions
 // on disk, as JSON. Arguments are encoded field tables: JSON cannot tell the
@@ -88,16 +91,13 @@ func encode(v any) []byte {
 }
 
 // decode reads a definition of any version up to the present one.
-func decode(b []byte, to any) error {
-	var v versioned
-	if err := json.Unmarshal(b, &v); err != nil {
-		return err
-	}
-	if v.Version > definitionVersion {
+func decode(b []byte, to interface{ version() int }) error {
+	err := json.Unmarshal(b, to)
+	if v := to.version(); v > definitionVersion { // whatever else could not be read of it
 		return fmt.Errorf("version %d was written by a newer broker, this one knows versions up to %d: start the newer one again, or restore a backup",
-			v.Version, definitionVersion)
+			v, definitionVersion)
 	}
-	return json.Unmarshal(b, to)
+	return err
 }
 
 func encodeArguments(t frames.Table) []byte {
@@ -191,8 +191,10 @@ func (s *Set) startQueues() {
 	for _, v := range s.all() {
 		c := v.change()
 		v.reapplyLocked(c, System.User())
+		all = slices.Grow(all, len(v.queues))
+		merged := make(merges)
 		for _, e := range v.queues {
-			all = append(all, setting{e.q, e.mergedPolicy()})
+			all = append(all, setting{e.q, merged.of(e)})
 		}
 		c.unlock()
 	}
@@ -273,18 +275,17 @@ func (s *Set) recoverQueue(value []byte) error {
 	if err != nil {
 		return err
 	}
-	args, err := queue.ParseArguments(table, d.VHost, d.Name, true, false, d.AutoDelete)
-	if err != nil {
+	spec := queue.Spec{VHost: v.name, Name: d.Name, Durable: true, AutoDelete: d.AutoDelete}
+	if spec.Arguments, err = s.arguments.parse(table, spec); err != nil {
 		return err
 	}
-	spec := queue.Spec{VHost: d.VHost, Name: d.Name, Durable: true, AutoDelete: d.AutoDelete, Arguments: args}
 	f, err := newFilter(table, false)
 	if err != nil {
 		return err
 	}
-	factory := s.config.Factories[args.Type]
+	factory := s.config.Factories[spec.Arguments.Type]
 	if factory == nil {
-		return fmt.Errorf("queue type %q is not available", args.Type)
+		return fmt.Errorf("queue type %q is not available", spec.Arguments.Type)
 	}
 	env, store := v.queueEnv(d.Log)
 	q, err := factory(env, spec)

@@ -80,6 +80,7 @@ type Set struct {
 	logs   atomic.Pointer[exchange.Exchange] // amq.rabbitmq.log of the default vhost, or nil
 
 	totals          queueTotals
+	arguments       arguments   // of queues
 	federationNoted atomic.Bool // the log has the line that federation is not run
 
 	mu     sync.RWMutex // guards the fields below
@@ -240,6 +241,7 @@ func (s *Set) newVHost(name string, id uint64) (*VHost, error) {
 		limits:     noLimits,
 		parameters: make(map[parameterID]json.RawMessage),
 	}
+	v.env = queue.Env{Log: v.log, Spill: s.config.Spill, Memory: s.config.Memory, DeadLetter: v.deadLetter, Ended: v.queueEnded}
 	v.generation.Store(1) // a publisher begins with 0 and so without routes
 	if err := v.predeclare(); err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ type VHost struct {
 	held      *delayer    // immutable; messages with a delivery delay
 	producers *producers  // immutable; of idempotent publishing
 	log       *zap.Logger // immutable
+	env       queue.Env   // immutable; of queues, but for their logs
 
 	// generation changes whenever messages may be routed otherwise than
 	// before; it changes after the topology did. Atomic.

@@ -14,7 +14,7 @@ func (q *Queue) Subscribe(s *queue.Subscription) error {
 	}
 	if q.exclusive != nil || s.Exclusive && (q.spec.Arguments.SingleActive || q.consumers.Len() > 0) {
 		q.mu.Unlock()
-		return frames.Errorf(frames.AccessRefused, "%s in exclusive use", q.text)
+		return frames.Errorf(frames.AccessRefused, "%s in exclusive use", q.text())
 	}
 	q.startLocked()
 	if s.Exclusive {

@@ -47,7 +47,7 @@ func TestExclusiveConsumer(t *testing.T) {
 func single() queue.Spec {
 	a := queue.NewArguments()
 	a.SingleActive = true
-	return queue.Spec{Arguments: a}
+	return queue.Spec{Arguments: &a}
 }
 
 func tagged(tag string, priority int) func(*queue.Subscription) {
@@ -88,7 +88,7 @@ func TestSingleActiveGet(t *testing.T) {
 }
 
 func TestAutoDelete(t *testing.T) {
-	h := newHarness(t, queue.Spec{AutoDelete: true, Durable: true, Arguments: queue.Arguments{DeadLetter: deadLetter}})
+	h := newHarness(t, queue.Spec{AutoDelete: true, Durable: true, Arguments: &queue.Arguments{DeadLetter: deadLetter}})
 	h.Publish("a")
 	h.WantDrain("a")
 	a, b := h.Consume(nil), h.Consume(nil)

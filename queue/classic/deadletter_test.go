@@ -20,7 +20,7 @@ func stored(q *Queue) int {
 func TestDeadLetterStaysInTheLogUntilItsTargetHasIt(t *testing.T) {
 	for name, fail := range map[string]bool{"stored": false, "target's store failed": true} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, queue.Spec{Durable: true, Arguments: queue.Arguments{DeadLetter: deadLetter}})
+			h := newHarness(t, queue.Spec{Durable: true, Arguments: &queue.Arguments{DeadLetter: deadLetter}})
 			q := h.Queue.(*Queue)
 			var target *message.Receipt
 			q.env.DeadLetter = func(_ queue.Queue, _ queue.Target, _ queue.Reason, _ []*message.Message, r *message.Receipt) {

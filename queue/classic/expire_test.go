@@ -25,7 +25,7 @@ func pass(d time.Duration) {
 var deadLetter = &queue.Target{Exchange: "dlx"}
 
 func ttl(ms int64) queue.Spec {
-	return queue.Spec{Arguments: queue.Arguments{MessageTTL: ms, DeadLetter: deadLetter}}
+	return queue.Spec{Arguments: &queue.Arguments{MessageTTL: ms, DeadLetter: deadLetter}}
 }
 
 func TestQueueTTL(t *testing.T) {
@@ -55,7 +55,7 @@ func TestMessageTTLIsTheSmallerOne(t *testing.T) {
 }
 
 func TestTTLOnlyAtTheHead(t *testing.T) {
-	bubble(t, queue.Spec{Arguments: queue.Arguments{DeadLetter: deadLetter}}, func(t *testing.T, h *queuetest.Harness) {
+	bubble(t, queue.Spec{Arguments: &queue.Arguments{DeadLetter: deadLetter}}, func(t *testing.T, h *queuetest.Harness) {
 		h.Send(queuetest.TTL("long", 3000), queuetest.TTL("short", 300))
 		pass(1200 * time.Millisecond)
 		h.WantCounts(2, 0)
@@ -202,7 +202,7 @@ func TestPolicyTTLIsForLaterMessages(t *testing.T) {
 }
 
 func expires(ms int64) queue.Spec {
-	return queue.Spec{Arguments: queue.Arguments{Expires: ms, MessageTTL: queue.None, MaxLength: queue.None, MaxLengthBytes: queue.None,
+	return queue.Spec{Arguments: &queue.Arguments{Expires: ms, MessageTTL: queue.None, MaxLength: queue.None, MaxLengthBytes: queue.None,
 		DeadLetter: deadLetter}}
 }
 
@@ -281,7 +281,7 @@ func TestNoTimerWhileIdle(t *testing.T) {
 
 func TestManyExpireAtOnce(t *testing.T) {
 	const n = 3*crowd + 5
-	for _, spec := range []queue.Spec{ttl(1000), {Arguments: queue.Arguments{MessageTTL: 1000}}} {
+	for _, spec := range []queue.Spec{ttl(1000), {Arguments: &queue.Arguments{MessageTTL: 1000}}} {
 		bubble(t, spec, func(t *testing.T, h *queuetest.Harness) {
 			batch := make([]*message.Message, n)
 			for i := range batch {

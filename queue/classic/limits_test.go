@@ -13,7 +13,7 @@ import (
 func limited(length, bytes int64, o queue.Overflow) queue.Spec {
 	a := queue.NewArguments()
 	a.MaxLength, a.MaxLengthBytes, a.Overflow, a.DeadLetter = length, bytes, o, deadLetter
-	return queue.Spec{Arguments: a, Durable: true}
+	return queue.Spec{Arguments: &a, Durable: true}
 }
 
 func msgs(bodies string) []*message.Message {
@@ -121,7 +121,7 @@ func TestPriorityDropsTheMostUrgent(t *testing.T) {
 }
 
 func TestPolicyLimitsAtOnce(t *testing.T) {
-	h := newHarness(t, queue.Spec{Durable: true, Arguments: queue.Arguments{DeadLetter: deadLetter}})
+	h := newHarness(t, queue.Spec{Durable: true, Arguments: &queue.Arguments{DeadLetter: deadLetter}})
 	h.Publish("1", "2", "3", "4")
 	h.Queue.SetPolicy(queue.Merge(&queue.NamedDefinition{Name: "p", Definition: queue.Definition{"max-length": 2.0}}, nil))
 	queuetest.Equal(t, "dead letters", h.Dead(), []string{"1 maxlen", "2 maxlen"})
@@ -136,7 +136,7 @@ func TestPolicyLimitsAtOnce(t *testing.T) {
 func TestPriorityOrder(t *testing.T) {
 	a := queue.NewArguments()
 	a.MaxPriority = 5
-	h := newHarness(t, queue.Spec{Arguments: a})
+	h := newHarness(t, queue.Spec{Arguments: &a})
 	h.Publish("n")
 	for _, m := range []struct {
 		body string

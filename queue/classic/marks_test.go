@@ -14,7 +14,7 @@ func TestPrioritiesMarkDelivered(t *testing.T) {
 	for _, max := range []int{9, 254} {
 		a := queue.NewArguments()
 		a.MaxPriority = max
-		h := newHarness(t, queue.Spec{Durable: true, Arguments: a})
+		h := newHarness(t, queue.Spec{Durable: true, Arguments: &a})
 		for i := range 3 {
 			for _, p := range []byte{1, 5, 9} {
 				h.Send(queuetest.Priority(fmt.Sprint(p, ".", i), p))

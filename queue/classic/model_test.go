@@ -76,7 +76,7 @@ func testAgainstModel(t *testing.T, seed uint64) {
 		spills := queuetest.NewStore()
 		env.Spill = func() (persistence.Log, error) { return spills.NewLog() }
 	}
-	h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: a}, env)
+	h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: &a}, env)
 	held := map[queue.ID]queue.Delivery{}
 	next := 0
 	filler := strings.Repeat(".", 3000)
@@ -222,7 +222,7 @@ func TestStress(t *testing.T) {
 	env := queue.Env{Memory: queue.NewBudget(200 << 10), Spill: func() (persistence.Log, error) { return spills.NewLog() }}
 	a := queue.NewArguments()
 	a.DeadLetter = deadLetter
-	h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: a}, env)
+	h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: &a}, env)
 	var accepted [publishers * each]atomic.Int32
 	var total atomic.Int64
 	done := make(chan struct{})

@@ -166,7 +166,7 @@ func (q *Queue) openSpillLocked() (more bool) {
 	switch {
 	case err != nil:
 		a.noSpill = true
-		q.env.Log.Error("transient messages stay in memory: no spill log", zap.String("queue", q.text), zap.Error(err))
+		q.env.Log.Error("transient messages stay in memory: no spill log", zap.String("queue", q.text()), zap.Error(err))
 	case q.state != running:
 		log.Drop()
 	default:
@@ -388,8 +388,8 @@ func (q *Queue) endLoadLocked(ld *load, b block, err error) error {
 	if err != nil {
 		q.after.broken = true
 		q.wakeAtLocked(q.nowLocked() + retryAfter.Milliseconds())
-		q.env.Log.Error("messages cannot be read from the store", zap.String("queue", q.text), zap.Error(err))
-		return fmt.Errorf("read messages of %s: %w", q.text, err)
+		q.env.Log.Error("messages cannot be read from the store", zap.String("queue", q.text()), zap.Error(err))
+		return fmt.Errorf("read messages of %s: %w", q.text(), err)
 	}
 	l := &q.lanes[ld.lane]
 	l.paged.from = b.end + 1
@@ -434,5 +434,5 @@ func (q *Queue) missedLocked(l *lane, stored, spilled int) {
 			}
 		}
 	}
-	q.env.Log.Error("messages of a queue are missing in the store", zap.String("queue", q.text), zap.Int("messages", n))
+	q.env.Log.Error("messages of a queue are missing in the store", zap.String("queue", q.text()), zap.Int("messages", n))
 }

@@ -243,7 +243,7 @@ func TestRestartWithBacklog(t *testing.T) {
 func TestRestartWithPriorities(t *testing.T) {
 	a := queue.NewArguments()
 	a.MaxPriority = 3
-	p := newPaged(t, queue.Spec{Durable: true, Arguments: a}, false)
+	p := newPaged(t, queue.Spec{Durable: true, Arguments: &a}, false)
 	for i := range 400 {
 		p.Send(queuetest.Priority(big(i), byte(i%4)))
 	}
@@ -328,7 +328,7 @@ func TestRequeueDuringLoad(t *testing.T) {
 func TestTrimsPaged(t *testing.T) {
 	a := queue.NewArguments()
 	a.DeadLetter = deadLetter
-	p := newPaged(t, queue.Spec{Durable: true, Arguments: a}, false)
+	p := newPaged(t, queue.Spec{Durable: true, Arguments: &a}, false)
 	p.fill(0, 1000, queuetest.Persistent)
 	p.Queue.SetPolicy(queue.Merge(&queue.NamedDefinition{Name: "p", Definition: queue.Definition{"max-length": 3.0}}, nil))
 	p.WantCounts(3, 0)
@@ -341,7 +341,7 @@ func TestTrimsPaged(t *testing.T) {
 
 func TestExpiresPaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPaged(t, queue.Spec{Durable: true, Arguments: queue.Arguments{MessageTTL: 1000}}, false)
+		p := newPaged(t, queue.Spec{Durable: true, Arguments: &queue.Arguments{MessageTTL: 1000}}, false)
 		p.fill(0, 1000, queuetest.Persistent)
 		pass(999 * time.Millisecond)
 		p.WantCounts(1000, 0)

@@ -33,7 +33,6 @@ var (
 type Queue struct {
 	env   queue.Env       // immutable
 	spec  queue.Spec      // immutable
-	text  string          // immutable: how error texts name the queue
 	log   persistence.Log // immutable; nil if the queue is not durable
 	multi bool            // immutable: it has priorities
 
@@ -45,7 +44,7 @@ type Queue struct {
 	// quiet is true for a reopened queue until it is used: others that its dead
 	// letters may go to may not be there yet.
 	quiet    bool
-	policy   queue.Policy
+	policy   *queue.Policy // nil if none applies
 	settings queue.Settings
 
 	lastID   queue.ID
@@ -111,8 +110,9 @@ func New(env queue.Env, spec queue.Spec) (queue.Queue, error) {
 	if env.Memory == nil {
 		env.Memory = queue.NewBudget(0)
 	}
+	spec.Arguments = spec.Arguments.OfType(queue.Classic)
 	q := &Queue{
-		env: env, spec: spec, text: queue.ResourceText(spec.VHost, spec.Name),
+		env: env, spec: spec,
 		multi: spec.Arguments.MaxPriority > 0,
 		lanes: make([]lane, spec.Arguments.MaxPriority+1),
 		fresh: noneFresh,
@@ -130,7 +130,7 @@ func New(env queue.Env, spec queue.Spec) (queue.Queue, error) {
 		return q, nil
 	}
 	if err := q.open(); err != nil {
-		return nil, fmt.Errorf("open the log of %s: %w", q.text, err)
+		return nil, fmt.Errorf("open the log of %s: %w", q.text(), err)
 	}
 	q.leaseLocked()
 	return q, nil
@@ -138,6 +138,9 @@ func New(env queue.Env, spec queue.Spec) (queue.Queue, error) {
 
 // noneFresh is above all ids: no message was just published.
 const noneFresh = queue.ID(math.MaxUint64)
+
+// text is how error texts name the queue.
+func (q *Queue) text() string { return queue.ResourceText(q.spec.VHost, q.spec.Name) }
 
 // Name is the queue's name in its vhost.
 func (q *Queue) Name() string { return q.spec.Name }
@@ -193,13 +196,25 @@ func (q *Queue) SetPolicy(p queue.Policy) {
 
 // applyLocked works out what is in force now.
 func (q *Queue) applyLocked(p queue.Policy) {
-	s := queue.Effective(q.spec.Arguments, p)
-	q.policy, q.settings = p, s
+	s := queue.Effective(*q.spec.Arguments, p)
+	q.policy, q.settings = nil, s
+	if p.Name != "" || p.Operator != "" {
+		own := p // p itself stays off the heap if there is none
+		q.policy = &own
+	}
 	q.ttl = s.MessageTTL
 	q.retries = q.limited() || s.Backoff.On()
 	limited := s.MaxLength != queue.None || s.MaxLengthBytes != queue.None
 	q.trims = limited && s.Overflow == queue.DropHead
 	q.refuses = limited && s.Overflow != queue.DropHead
+}
+
+// policyLocked is the policy that applies.
+func (q *Queue) policyLocked() queue.Policy {
+	if q.policy == nil {
+		return queue.Merge(nil, nil)
+	}
+	return *q.policy
 }
 
 // Status is a snapshot.
@@ -210,7 +225,7 @@ func (q *Queue) Status() queue.Status {
 		Ready: q.ready, Unacked: q.unacked, ReadyBytes: q.readyBytes, UnackedBytes: q.unackedBytes,
 		Delayed: q.delayed.n, DelayedBytes: q.delayed.bytes,
 		Consumers: q.consumers.Len(), Persistent: q.readyStored + q.delayed.stored + q.unackedStored, InMemory: q.ready - q.paged,
-		Policy: q.policy, ActiveTag: q.consumers.ActiveTag(), ConsumerTimeout: q.settings.ConsumerTimeout,
+		Policy: q.policyLocked(), ActiveTag: q.consumers.ActiveTag(), ConsumerTimeout: q.settings.ConsumerTimeout,
 		TimeoutAction: q.settings.TimeoutAction,
 		Published:     q.count.published, Delivered: q.count.delivered, DeliveredNoAck: q.count.deliveredNoAck,
 		Got: q.count.got, GotNoAck: q.count.gotNoAck, GetEmpty: q.count.getEmpty, Acked: q.count.acked,
@@ -279,10 +294,10 @@ func (q *Queue) Delete(cond queue.Condition) (int, error) {
 		return 0, queue.ErrGone
 	case cond.IfEmpty && n > 0:
 		q.mu.Unlock()
-		return 0, frames.Errorf(frames.PreconditionFailed, "%s not empty", q.text)
+		return 0, frames.Errorf(frames.PreconditionFailed, "%s not empty", q.text())
 	case cond.IfUnused && q.consumers.Len() > 0:
 		q.mu.Unlock()
-		return 0, frames.Errorf(frames.PreconditionFailed, "%s in use", q.text)
+		return 0, frames.Errorf(frames.PreconditionFailed, "%s in use", q.text())
 	}
 	q.endLocked()
 	q.mu.Unlock()

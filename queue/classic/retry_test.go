@@ -24,7 +24,7 @@ func TestWaitingIsPagedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := queue.NewArguments()
 		a.RedeliveryDelay = 1000
-		h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: a}, queue.Env{Memory: queue.NewBudget(1)})
+		h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: &a}, queue.Env{Memory: queue.NewBudget(1)})
 		filler := strings.Repeat(".", 10<<10)
 		const n = 1000
 		var held []queue.Delivery
@@ -57,7 +57,7 @@ func TestWaitingCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := queue.NewArguments()
 		a.RedeliveryDelay = 1000
-		h := queuetest.New(t, New, queue.Spec{Durable: true, Arguments: a})
+		h := queuetest.New(t, New, queue.Spec{Durable: true, Arguments: &a})
 		h.Send(queuetest.Persistent("a"))
 		h.Queue.Settle(nil, []queue.Delivery{h.Get()}, queue.Requeued)
 		h.Reopen()
@@ -78,7 +78,7 @@ func TestRetryWithPriorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := queue.NewArguments()
 		a.RedeliveryDelay, a.MaxPriority = 100, 9
-		h := queuetest.New(t, New, queue.Spec{Durable: true, Arguments: a})
+		h := queuetest.New(t, New, queue.Spec{Durable: true, Arguments: &a})
 		h.Send(queuetest.Priority("low", 1), queuetest.Priority("high", 8), queuetest.Priority("mid", 5))
 		for range 2 {
 			h.Queue.Settle(nil, []queue.Delivery{h.Get()}, queue.Requeued) // high, mid
@@ -104,7 +104,7 @@ func TestRetryWithAllPriorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := queue.NewArguments()
 		a.RedeliveryDelay, a.MaxPriority = 100, 255
-		h := queuetest.New(t, New, queue.Spec{Durable: true, Arguments: a})
+		h := queuetest.New(t, New, queue.Spec{Durable: true, Arguments: &a})
 		h.Send(queuetest.Priority("a", 255))
 		h.Queue.Settle(nil, []queue.Delivery{h.Get()}, queue.Requeued)
 		if s := h.Queue.Status(); s.Delayed != 1 {
@@ -121,7 +121,7 @@ func TestNoTimerWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := queue.NewArguments()
 		a.RedeliveryDelay = 100
-		h := newHarness(t, queue.Spec{Arguments: a})
+		h := newHarness(t, queue.Spec{Arguments: &a})
 		h.Publish("a")
 		h.Queue.Settle(nil, []queue.Delivery{h.Get()}, queue.Requeued)
 		time.Sleep(100 * time.Millisecond)
@@ -139,7 +139,7 @@ func TestNoTimerWithoutWaiting(t *testing.T) {
 func TestTransientIsCounted(t *testing.T) {
 	a := queue.NewArguments()
 	a.DeliveryLimit = 1
-	h := newHarness(t, queue.Spec{Arguments: a})
+	h := newHarness(t, queue.Spec{Arguments: &a})
 	h.Publish("a")
 	d := h.Get()
 	before := len(d.Msg.Header)

@@ -14,6 +14,7 @@ func laneID(priority int) persistence.Lane { return persistence.Lane(priority) }
 // open makes the log of a new durable queue, or takes over what the log of a
 // reopened one holds. Nothing is read: all of it counts as paged out.
 func (q *Queue) open() error {
+	defer func() { q.env.Store = nil }() // it is not needed any more
 	if q.env.LogID == 0 {
 		log, err := q.env.Store.NewLog()
 		if err != nil {
@@ -29,7 +30,11 @@ func (q *Queue) open() error {
 	q.log = log
 	q.quiet = true
 	q.lastID = queue.ID(log.LastID())
-	for _, info := range log.Lanes() {
+	lanes := log.Lanes()
+	if len(lanes) == 0 {
+		return nil // one of a hundred thousand, perhaps: there is nothing to look for
+	}
+	for _, info := range lanes {
 		if lane, ok := q.noteLane(); ok && info.Lane == lane {
 			continue
 		}

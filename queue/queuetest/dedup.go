@@ -34,7 +34,7 @@ func RunDedup(t *testing.T, factory queue.Factory) {
 				a := queue.NewArguments()
 				a.DeadLetter, a.Deduplication = &queue.Target{Exchange: "dlx"}, "id"
 				tt.args(&a)
-				tt.test(New(t, factory, queue.Spec{Durable: true, Arguments: a}))
+				tt.test(New(t, factory, queue.Spec{Durable: true, Arguments: &a}))
 			})
 		})
 	}

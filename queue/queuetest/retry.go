@@ -46,7 +46,7 @@ func RunRetry(t *testing.T, factory queue.Factory) {
 				if tt.name == "LimitWithoutTargetDrops" {
 					a.DeadLetter = nil
 				}
-				tt.test(New(t, factory, queue.Spec{Durable: true, Arguments: a}))
+				tt.test(New(t, factory, queue.Spec{Durable: true, Arguments: &a}))
 			})
 		})
 	}

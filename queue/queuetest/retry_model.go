@@ -59,7 +59,7 @@ func runRetryRandom(t *testing.T, factory queue.Factory, seed uint64, paging boo
 		env.Spill = func() (persistence.Log, error) { return spills.NewLog() }
 		filler = strings.Repeat(".", 100<<10)
 	}
-	h := NewWith(t, factory, queue.Spec{Durable: true, Arguments: a}, env)
+	h := NewWith(t, factory, queue.Spec{Durable: true, Arguments: &a}, env)
 	m := &retryModel{all: map[string]*retried{}}
 	held := map[string]queue.Delivery{}
 	next := 0

@@ -213,7 +213,7 @@ func TestStress(t *testing.T) {
 func TestStressPaging(t *testing.T) {
 	a := queue.NewArguments()
 	a.DeliveryLimit = -1
-	h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: a}, queue.Env{Memory: queue.NewBudget(100_000)})
+	h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: &a}, queue.Env{Memory: queue.NewBudget(100_000)})
 	stress(t, h, strings.Repeat("x", 20_000))
 	if n := h.Env.Memory.Used(); n != 0 {
 		t.Errorf("%d bytes of the budget are used, want 0", n)

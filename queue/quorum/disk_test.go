@@ -28,7 +28,7 @@ func openOnDisk(t testing.TB, dir string, id persistence.LogID, sent *[]string) 
 		r.Hold(1) // never to be released
 	}
 	env := queue.Env{Store: store, LogID: id, DeadLetter: take}
-	q, err := open(env, queue.Spec{VHost: "/", Name: "q", Durable: true, Arguments: atLeastOnce()})
+	q, err := open(env, queue.Spec{VHost: "/", Name: "q", Durable: true, Arguments: new(atLeastOnce())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func open(env queue.Env, spec queue.Spec) (*Queue, error) {
 	if env.Memory == nil {
 		env.Memory = queue.NewBudget(0)
 	}
-	spec.Arguments.Type = queue.Quorum
+	spec.Arguments = spec.Arguments.OfType(queue.Quorum)
 	q := &Queue{
 		env: env, spec: spec, text: queue.ResourceText(spec.VHost, spec.Name),
 		m: newMachine(), fresh: noneFresh, usedAt: time.Now().UnixMilli(),
@@ -218,7 +218,7 @@ const defaultDeliveryLimit = 20
 
 // applyLocked works out what is in force now.
 func (q *Queue) applyLocked(p queue.Policy) {
-	s := queue.Effective(q.spec.Arguments, p)
+	s := queue.Effective(*q.spec.Arguments, p)
 	if s.DeliveryLimit == queue.NoDeliveryLimit {
 		s.DeliveryLimit = defaultDeliveryLimit
 	}
@@ -241,7 +241,7 @@ func (q *Queue) gravesOf(s queue.Settings, p queue.Policy) graves {
 	switch {
 	case s.DeadLetter == nil || q.env.DeadLetter == nil:
 		return forgotten
-	case strategy(q.spec.Arguments, p) != "at-least-once":
+	case strategy(*q.spec.Arguments, p) != "at-least-once":
 		return sent
 	case s.Overflow != queue.RejectPublish:
 		q.env.Log.Warn("dead letter strategy at-least-once needs overflow reject-publish: dead letters are sent at most once", zap.String("queue", q.text))

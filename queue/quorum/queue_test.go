@@ -71,7 +71,7 @@ func newSpecHarness(t testing.TB, a queue.Arguments, confirmed func(queue.Queue,
 			shadow(t, q)
 		}
 		return q, err
-	}, queue.Spec{Durable: true, Arguments: a})
+	}, queue.Spec{Durable: true, Arguments: &a})
 }
 
 func wantText(t testing.TB, err error, text string) {

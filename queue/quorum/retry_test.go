@@ -74,7 +74,7 @@ func TestWaitingIsPagedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := queue.NewArguments()
 		a.RedeliveryDelay = 1000
-		h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: a}, queue.Env{Memory: queue.NewBudget(1)})
+		h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: &a}, queue.Env{Memory: queue.NewBudget(1)})
 		filler := strings.Repeat(".", 10<<10)
 		const n = 1000
 		var held []queue.Delivery

@@ -107,6 +107,7 @@ func New(env queue.Env, spec queue.Spec) (queue.Queue, error) {
 	if env.Memory == nil {
 		env.Memory = queue.NewBudget(0)
 	}
+	spec.Arguments = spec.Arguments.OfType(queue.Stream)
 	q := &Queue{env: env, spec: spec, text: queue.ResourceText(spec.VHost, spec.Name)}
 	q.cache.init()
 	q.applyLocked(queue.Merge(nil, nil)) // nobody else has the queue yet
@@ -162,7 +163,7 @@ func (q *Queue) SetPolicy(p queue.Policy) {
 
 func (q *Queue) applyLocked(p queue.Policy) {
 	q.policy = p
-	q.settings = effective(q.spec.Arguments, p)
+	q.settings = effective(*q.spec.Arguments, p)
 	if len(q.bloom) != q.settings.filterSize {
 		q.bloom = make([]byte, q.settings.filterSize)
 	}
@@ -186,7 +187,7 @@ func (q *Queue) Status() queue.Status {
 	defer q.mu.Unlock()
 	s := queue.Status{
 		Consumers: len(q.readers), Policy: q.policy,
-		ConsumerTimeout: queue.Effective(q.spec.Arguments, q.policy).ConsumerTimeout,
+		ConsumerTimeout: queue.Effective(*q.spec.Arguments, q.policy).ConsumerTimeout,
 		Published:       q.count.published, Delivered: q.count.delivered, Acked: q.count.acked,
 	}
 	if q.state == gone {

@@ -18,7 +18,7 @@ func spec(t testing.TB, table ...frames.Field) queue.Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return queue.Spec{VHost: "/", Name: "s", Durable: true, Arguments: a}
+	return queue.Spec{VHost: "/", Name: "s", Durable: true, Arguments: &a}
 }
 
 func newStream(t testing.TB, table ...frames.Field) *queuetest.Harness {

@@ -1,0 +1,64 @@
+package vhost
+
+import (
+	"sync"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/queue"
+)
+
+// arguments keeps what queue arguments were parsed to, for the queues that are
+// declared alike: most of a hundred thousand are, and each would have 300 bytes
+// of its own. The zero value is ready.
+type arguments struct {
+	mu    sync.Mutex // guards known; a leaf
+	known map[string]*queue.Arguments
+}
+
+const (
+	// maxKnownArguments is how many different ones are known before all are
+	// forgotten: clients that make up arguments of their own gain nothing.
+	maxKnownArguments = 1024
+	// maxKnownTable is the largest encoded table that is kept, in bytes.
+	maxKnownTable = 512
+)
+
+// parse is queue.ParseArguments for a queue declared like this. What it returns
+// is not to be changed.
+func (a *arguments) parse(t frames.Table, s queue.Spec) (*queue.Arguments, error) {
+	var room [maxKnownTable]byte
+	key := frames.AppendTable(append(room[:0], flagsOf(s)), t)
+	a.mu.Lock()
+	known := a.known[string(key)]
+	a.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	parsed, err := queue.ParseArguments(t, s.VHost, s.Name, s.Durable, s.Exclusive, s.AutoDelete)
+	if err != nil {
+		return nil, err
+	}
+	if len(key) <= maxKnownTable {
+		a.keep(string(key), &parsed)
+	}
+	return &parsed, nil
+}
+
+func (a *arguments) keep(key string, parsed *queue.Arguments) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil || len(a.known) >= maxKnownArguments {
+		a.known = make(map[string]*queue.Arguments)
+	}
+	a.known[key] = parsed
+}
+
+// flagsOf is the flags by which arguments are valid or not, as one byte.
+func flagsOf(s queue.Spec) (b byte) {
+	for i, on := range [...]bool{s.Durable, s.Exclusive, s.AutoDelete} {
+		if on {
+			b |= 1 << i
+		}
+	}
+	return b
+}

@@ -1,0 +1,46 @@
+package vhost
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+// heapUse is how many bytes of the heap fn leaves in use.
+func heapUse(fn func()) int64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
+}
+
+// idleQueueBudget is what an idle queue may keep in memory, in bytes, with its log
+// and its name: a hundred thousand of them have to fit in 150 MB.
+const idleQueueBudget = 1800
+
+func TestAllocIdleQueue(t *testing.T) {
+	store := openDisk(t, t.TempDir())
+	defer func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	set := openClassic(t, store)
+	v, _ := set.Get("/")
+	for _, durable := range []bool{false, true} {
+		const n = 500
+		each := heapUse(func() {
+			for i := range n {
+				declareClassic(t, v, fmt.Sprintf("idle-%t-%d", durable, i), durable, nil)
+			}
+		}) / n
+		if each > idleQueueBudget {
+			t.Errorf("durable %t: an idle queue keeps %d bytes, the budget is %d", durable, each, idleQueueBudget)
+		}
+		t.Logf("durable %t: %d bytes each", durable, each)
+	}
+	runtime.KeepAlive(set)
+}
