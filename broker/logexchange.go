@@ -22,6 +22,7 @@ type logExchange struct {
 	vhosts  atomic.Pointer[vhost.Set] // nil before Start and after Stop
 	entries chan logLine
 	levels  *LogLevels // immutable
+	content string     // the type of lines; immutable
 }
 
 type logLine struct {
@@ -34,7 +35,11 @@ func newLogExchange(broker config.Config) *logExchange {
 	if err != nil { // not from a file: config checks those
 		levels, _ = NewLogLevels(nil) // cannot fail
 	}
-	return &logExchange{entries: make(chan logLine, logBacklog), levels: levels}
+	x := &logExchange{entries: make(chan logLine, logBacklog), levels: levels, content: "text/plain"}
+	if broker.LogExchangeFormat == config.JSON { // RabbitMQ 4.0
+		x.content = "application/json"
+	}
+	return x
 }
 
 // run publishes until ctx ends.
@@ -45,15 +50,15 @@ func (x *logExchange) run(ctx context.Context) {
 			return
 		case line := <-x.entries:
 			if set := x.vhosts.Load(); set != nil {
-				set.Log(line.level, append([]byte(nil), line.text.Bytes()...))
+				set.Log(line.level, x.content, append([]byte(nil), line.text.Bytes()...))
 			}
 			line.text.Free()
 		}
 	}
 }
 
-// logCore is the zapcore.Core that feeds a logExchange. What it gets is important
-// enough.
+// logCore is the zapcore.Core that feeds a logExchange. It takes everything: what
+// is around it has looked already.
 type logCore struct {
 	x   *logExchange
 	enc zapcore.Encoder
@@ -68,7 +73,8 @@ func (x *logExchange) tee(broker config.Config) func(zapcore.Core) zapcore.Core 
 		if !broker.LogExchange {
 			return core
 		}
-		below := &logCore{x: x, enc: logEncoder(broker.LogExchangeFormat)}
+		look := LogLook{Format: broker.LogExchangeFormat, Time: broker.LogExchangeTime, LevelName: broker.LogExchangeLevelName, Style: broker.LogExchangeStyle}
+		below := listeningCore{look.around(&logCore{x: x, enc: look.encoder()}), x}
 		own, err := x.levels.Core(broker.LogExchangeLevel, below)
 		if err != nil { // not from a file: config checks those
 			return core
@@ -77,14 +83,24 @@ func (x *logExchange) tee(broker config.Config) func(zapcore.Core) zapcore.Core 
 	}
 }
 
-// logEncoder makes the lines.
-func logEncoder(format config.LogFormat) zapcore.Encoder {
-	cfg := zapcore.EncoderConfig{TimeKey: "time", LevelKey: "level", MessageKey: "msg", NameKey: "category", LineEnding: "\n",
-		EncodeTime: zapcore.ISO8601TimeEncoder, EncodeLevel: zapcore.LowercaseLevelEncoder, EncodeDuration: zapcore.StringDurationEncoder}
-	if format == config.JSON {
-		return zapcore.NewJSONEncoder(cfg)
+// A listeningCore takes lines while somebody listens at the exchange: nothing is
+// encoded for nobody.
+type listeningCore struct {
+	zapcore.Core
+	x *logExchange
+}
+
+// Check implements zapcore.Core.
+func (c listeningCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if set := c.x.vhosts.Load(); set != nil && set.LogListening() {
+		return c.Core.Check(e, ce)
 	}
-	return zapcore.NewConsoleEncoder(cfg)
+	return ce
+}
+
+// With implements zapcore.Core.
+func (c listeningCore) With(fields []zapcore.Field) zapcore.Core {
+	return listeningCore{c.Core.With(fields), c.x}
 }
 
 // With implements zapcore.Core.
@@ -96,12 +112,9 @@ func (c *logCore) With(fields []zapcore.Field) zapcore.Core {
 	return &logCore{x: c.x, enc: enc}
 }
 
-// Check implements zapcore.Core: nothing is encoded while nobody listens.
+// Check implements zapcore.Core.
 func (c *logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if set := c.x.vhosts.Load(); set != nil && set.LogListening() {
-		return ce.AddCore(e, c)
-	}
-	return ce
+	return ce.AddCore(e, c)
 }
 
 // Write implements zapcore.Core.
@@ -111,7 +124,7 @@ func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 		return err
 	}
 	select {
-	case c.x.entries <- logLine{levelKey(e.Level), text}:
+	case c.x.entries <- logLine{levelName(e.Level), text}:
 	default:
 		text.Free()
 	}
@@ -120,14 +133,3 @@ func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 
 // Sync implements zapcore.Core.
 func (c *logCore) Sync() error { return nil }
-
-// levelKey is the routing key of a level (RabbitMQ 4.0).
-func levelKey(l zapcore.Level) string {
-	switch {
-	case l == zapcore.WarnLevel:
-		return "warning"
-	case l >= zapcore.DPanicLevel:
-		return "critical"
-	}
-	return l.String()
-}

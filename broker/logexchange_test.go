@@ -6,6 +6,7 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap"
 
 	"github.com/leveretmq/leveret/config"
 )
@@ -102,5 +103,44 @@ func TestLogExchangeFollowsSetLogLevel(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatalf("no line %q arrived within 10 s", want)
 		}
+	}
+}
+
+// The lines look as log.exchange.formatter says (RabbitMQ 4.0).
+func TestLogExchangeHasALookOfItsOwn(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.InMemory, cfg.LogExchangeFormat, cfg.LogExchangeLevelName = true, config.JSON, "uc3"
+	cfg.LogExchangeStyle = config.LogStyle{
+		Fields:    []config.LogField{{Name: "msg", As: "text"}, {Name: "level", As: "level"}, {Name: "verbosity", As: "n"}, {Name: "*"}},
+		Verbosity: map[string]int{"warning": 4},
+	}
+	b := New(cfg, nil)
+	if _, err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, b)
+	ch := channel(t, b)
+	q, err := ch.QueueDeclare("", false, false, true, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ch.QueueBind(q.Name, "warning", "amq.rabbitmq.log", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := ch.Consume(q.Name, "", true, false, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.log.Warn("one thing", zap.String("left", "out"))
+	select {
+	case d := <-lines:
+		if got, want := strings.TrimSpace(string(d.Body)), `{"level":"WRN","text":"one thing","n":4}`; got != want {
+			t.Errorf("line %s, want %s", got, want)
+		}
+		if d.ContentType != "application/json" {
+			t.Errorf("content type %q, want application/json", d.ContentType)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("no line arrived within 10 s")
 	}
 }

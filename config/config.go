@@ -159,6 +159,10 @@ type Config struct {
 	LogExchange       bool
 	LogExchangeLevel  LogLevel
 	LogExchangeFormat LogFormat
+	// LogExchangeTime, LogExchangeLevelName and LogExchangeStyle are as LogTime,
+	// LogLevelName and LogStyle.
+	LogExchangeTime, LogExchangeLevelName string
+	LogExchangeStyle                      LogStyle
 
 	// File is the configuration file asked for, "" the usual one.
 	File string

@@ -196,8 +196,10 @@ func logKeys() []key {
 		{"log.exchange", "log-exchange", boolean, nil},
 		{"log.exchange.level", "log-exchange-level", levelWord, nil},
 		{"log.exchange.formatter", "log-exchange-format", formatWord, nil},
+		{"log.exchange.formatter.time_format", "log-exchange-time", nil, nil},
+		{"log.exchange.formatter.level_format", "log-exchange-level-name", nil, nil},
 	}
-	for _, out := range [][2]string{{"console", "log"}, {"file", "log-file"}} {
+	for _, out := range [][2]string{{"console", "log"}, {"file", "log-file"}, {"exchange", "log-exchange"}} {
 		key, setting := "log."+out[0]+".formatter.", out[1]
 		list = append(list, styleKeys(key, setting)...)
 	}

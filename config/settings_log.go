@@ -41,6 +41,12 @@ func moreLogSettings() []Setting {
 		{Name: "log-file-time", Default: "by format",
 			set:  func(c *Config, s string) error { return setWord(&c.LogFileTime, s, timeFormats()...) },
 			show: func(*Config) string { return "by format" }},
+		{Name: "log-exchange-time", Default: "by format",
+			set:  func(c *Config, s string) error { return setWord(&c.LogExchangeTime, s, timeFormats()...) },
+			show: func(*Config) string { return "by format" }},
+		{Name: "log-exchange-level-name", Default: "by format",
+			set:  func(c *Config, s string) error { return setWord(&c.LogExchangeLevelName, s, levelFormats()...) },
+			show: func(*Config) string { return "by format" }},
 		{Name: "log-level-name", Default: "by format",
 			set:  func(c *Config, s string) error { return setWord(&c.LogLevelName, s, levelFormats()...) },
 			show: func(*Config) string { return "by format" }},
@@ -48,7 +54,8 @@ func moreLogSettings() []Setting {
 			set:  func(c *Config, s string) error { return setWord(&c.LogFileLevelName, s, levelFormats()...) },
 			show: func(*Config) string { return "by format" }},
 	}, styleSettings("log", func(c *Config) *LogStyle { return &c.LogStyle }),
-		styleSettings("log-file", func(c *Config) *LogStyle { return &c.LogFileStyle }), logTargetSettings())
+		styleSettings("log-file", func(c *Config) *LogStyle { return &c.LogFileStyle }),
+		styleSettings("log-exchange", func(c *Config) *LogStyle { return &c.LogExchangeStyle }), logTargetSettings())
 }
 
 // logTargetSettings are the files besides the usual one, when they are moved

@@ -53,13 +53,13 @@ func (s *Set) LogListening() bool {
 // Log publishes a log line to amq.rabbitmq.log of the default vhost, if anybody
 // listens; the key is its level. It must not be called with a lock of this
 // package held.
-func (s *Set) Log(key string, line []byte) {
+func (s *Set) Log(key, contentType string, line []byte) {
 	v, ok := s.Get(defaultVHost)
 	if !ok || !s.LogListening() {
 		return
 	}
 	now := time.Now()
-	p := frames.Properties{Flags: frames.FlagContentType | frames.FlagTimestamp, ContentType: []byte("text/plain"), Timestamp: uint64(now.Unix())}
+	p := frames.Properties{Flags: frames.FlagContentType | frames.FlagTimestamp, ContentType: []byte(contentType), Timestamp: uint64(now.Unix())}
 	p.SetTable(frames.Table{{Name: "node", Value: s.config.Node}})
 	v.publish(&message.Message{
 		Exchange: logExchange, RoutingKey: key, Header: p.Append(nil), Body: line, Time: now.UnixMilli(), TTL: message.NoTTL,

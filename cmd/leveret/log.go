@@ -58,8 +58,8 @@ func (l *programLog) console(cfg config.Config) (zapcore.Core, error) {
 		out = os.Stderr
 	}
 	colours := cfg.LogColors == "always" || cfg.LogColors == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == ""
-	look := logLook{cfg.LogFormat, cfg.LogTime, cfg.LogLevelName, cfg.LogStyle, colours}
-	return l.levels.Core(cfg.LogLevel, look.core(zapcore.Lock(out)))
+	look := broker.LogLook{Format: cfg.LogFormat, Time: cfg.LogTime, LevelName: cfg.LogLevelName, Style: cfg.LogStyle, Colours: colours}
+	return l.levels.Core(cfg.LogLevel, look.Core(zapcore.Lock(out)))
 }
 
 // openFiles are the parts of the log that go to files: one for all categories but
@@ -71,8 +71,8 @@ func (l *programLog) openFiles(cfg config.Config) ([]zapcore.Core, error) {
 		if err != nil {
 			return err
 		}
-		look := logLook{cfg.LogFileFormat, cfg.LogFileTime, cfg.LogFileLevelName, cfg.LogFileStyle, false}
-		core, err := l.levels.Core(cfg.LogFileLevel, look.core(f))
+		look := broker.LogLook{Format: cfg.LogFileFormat, Time: cfg.LogFileTime, LevelName: cfg.LogFileLevelName, Style: cfg.LogFileStyle}
+		core, err := l.levels.Core(cfg.LogFileLevel, look.Core(f))
 		cores = append(cores, categoryCore{core, takes})
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package broker
 
 import (
 	"os"
@@ -10,72 +10,76 @@ import (
 	"go.uber.org/zap/buffer"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/leveretmq/leveret/broker"
 	"github.com/leveretmq/leveret/config"
 )
 
-// A logLook is how the lines of one output look.
-type logLook struct {
-	format    config.LogFormat
-	time      string // one of RabbitMQ's formats; "" goes with the format
-	levelName string // the same for levels
-	style     config.LogStyle
-	colours   bool
+// A LogLook is how the lines of one output of the log look.
+type LogLook struct {
+	Format    config.LogFormat
+	Time      string // one of RabbitMQ's formats; "" goes with the format
+	LevelName string // the same for levels
+	Style     config.LogStyle
+	Colours   bool
 }
 
-// core makes a core that writes everything, in this look.
-func (l logLook) core(out zapcore.WriteSyncer) zapcore.Core {
-	core := zapcore.NewCore(l.encoder(), out, zapcore.DebugLevel)
-	if l.format != config.JSON && l.style.SingleLine {
+// Core makes a core that writes everything, in this look.
+func (l LogLook) Core(out zapcore.WriteSyncer) zapcore.Core {
+	return l.around(zapcore.NewCore(l.encoder(), out, zapcore.DebugLevel))
+}
+
+// around is what the look needs besides an encoder of its own, around a core that
+// takes everything.
+func (l LogLook) around(core zapcore.Core) zapcore.Core {
+	if l.Format != config.JSON && l.Style.SingleLine {
 		return singleLineCore{core}
 	}
-	if l.format == config.JSON && (len(l.style.Fields) > 0 || len(l.style.Verbosity) > 0) {
-		return fieldsCore{core, l.style}
+	if l.Format == config.JSON && (len(l.Style.Fields) > 0 || len(l.Style.Verbosity) > 0) {
+		return fieldsCore{core, l.Style}
 	}
 	return core
 }
 
-func (l logLook) encoder() zapcore.Encoder {
+func (l LogLook) encoder() zapcore.Encoder {
 	cfg := zap.NewProductionEncoderConfig()
 	cfg.TimeKey, cfg.NameKey = "time", "category"
 	cfg.EncodeTime = l.timeEncoder()
 	cfg.EncodeLevel = l.levelEncoder()
 	cfg.EncodeDuration = zapcore.StringDurationEncoder
 	switch {
-	case l.format == config.JSON:
+	case l.Format == config.JSON:
 		for _, key := range []*string{&cfg.TimeKey, &cfg.LevelKey, &cfg.NameKey, &cfg.MessageKey, &cfg.StacktraceKey} {
-			*key = shownAs(l.style.Fields, *key) // "" is left out
+			*key = shownAs(l.Style.Fields, *key) // "" is left out
 		}
 		return zapcore.NewJSONEncoder(cfg)
-	case l.style.Pattern != "":
-		return newPatternEncoder(l.style.Pattern, cfg)
+	case l.Style.Pattern != "":
+		return newPatternEncoder(l.Style.Pattern, cfg)
 	}
 	return zapcore.NewConsoleEncoder(cfg)
 }
 
-func (l logLook) timeEncoder() zapcore.TimeEncoder {
+func (l LogLook) timeEncoder() zapcore.TimeEncoder {
 	switch {
-	case l.time == "rfc3339_space":
+	case l.Time == "rfc3339_space":
 		return zapcore.TimeEncoderOfLayout("2006-01-02 15:04:05.000000-07:00")
-	case l.time == "rfc3339_T":
+	case l.Time == "rfc3339_T":
 		return zapcore.TimeEncoderOfLayout("2006-01-02T15:04:05.000000-07:00")
-	case l.time == "epoch_usecs":
+	case l.Time == "epoch_usecs":
 		return func(t time.Time, enc zapcore.PrimitiveArrayEncoder) { enc.AppendInt64(t.UnixMicro()) }
-	case l.time == "epoch_secs":
+	case l.Time == "epoch_secs":
 		return zapcore.EpochTimeEncoder
-	case l.format == config.JSON:
+	case l.Format == config.JSON:
 		return zapcore.TimeEncoderOfLayout("2006-01-02T15:04:05.000000Z07:00")
 	}
 	return zapcore.TimeEncoderOfLayout("2006-01-02 15:04:05.000")
 }
 
-func (l logLook) levelEncoder() zapcore.LevelEncoder {
+func (l LogLook) levelEncoder() zapcore.LevelEncoder {
 	switch {
-	case l.levelName != "":
+	case l.LevelName != "":
 		return l.encodeLevel
-	case l.format == config.JSON:
+	case l.Format == config.JSON:
 		return zapcore.LowercaseLevelEncoder
-	case l.colours:
+	case l.Colours:
 		return zapcore.CapitalColorLevelEncoder
 	}
 	return zapcore.CapitalLevelEncoder
@@ -83,15 +87,15 @@ func (l logLook) levelEncoder() zapcore.LevelEncoder {
 
 // encodeLevel writes a level by RabbitMQ's names, such as warning, with as many
 // letters as the format says.
-func (l logLook) encodeLevel(level zapcore.Level, enc zapcore.PrimitiveArrayEncoder) {
+func (l LogLook) encodeLevel(level zapcore.Level, enc zapcore.PrimitiveArrayEncoder) {
 	name := levelName(level)
 	switch {
-	case strings.HasSuffix(l.levelName, "3"):
+	case strings.HasSuffix(l.LevelName, "3"):
 		name = shortLevel(name, 3)
-	case strings.HasSuffix(l.levelName, "4"):
+	case strings.HasSuffix(l.LevelName, "4"):
 		name = shortLevel(name, 4)
 	}
-	if strings.HasPrefix(l.levelName, "uc") {
+	if strings.HasPrefix(l.LevelName, "uc") {
 		name = strings.ToUpper(name)
 	}
 	enc.AppendString(name)
@@ -232,7 +236,7 @@ func (p patternEncoder) EncodeEntry(e zapcore.Entry, fields []zapcore.Field) (*b
 	if err != nil {
 		return nil, err
 	}
-	words := strings.NewReplacer("$time", time, "$level", level, "$category", broker.LogCategory(e), "$pid", strconv.Itoa(os.Getpid()))
+	words := strings.NewReplacer("$time", time, "$level", level, "$category", LogCategory(e), "$pid", strconv.Itoa(os.Getpid()))
 	line := p.lines.Get()
 	line.AppendString(words.Replace(p.before))
 	line.AppendString(message)
