@@ -46,6 +46,8 @@ type batch struct {
 	shared  bool // has shared bodies
 	taken   bool // in flight
 
+	first int // while pending: entries before it are settled
+
 	late []uint64 // bit i: entry i was settled after the batch was taken
 	next int      // entries before it are in a chunk already built
 	done int      // entries before it are committed
@@ -127,12 +129,20 @@ func (b *batch) settle(i int) (r *message.Receipt, size int64, ok bool) {
 	e.settled = true
 	e.body, e.header, e.extra, e.shared = nil, nil, nil, nil
 	b.live--
-	p := &b.parts[e.part]
+	for b.first < len(b.entries) && b.entries[b.first].settled {
+		b.first++
+	}
+	return b.parts[e.part].less(), int64(e.size), true
+}
+
+// less counts off one record that is committed or settled. It returns the
+// receipt to release if it was the last.
+func (p *part) less() (r *message.Receipt) {
 	p.left--
 	if p.left == 0 {
 		r, p.receipt = p.receipt, nil
 	}
-	return r, int64(e.size), true
+	return r
 }
 
 // settledLate reports whether entry i was settled while in flight.
@@ -140,17 +150,18 @@ func (b *batch) settledLate(i int) bool {
 	return b.late != nil && b.late[i/64]&(1<<(i%64)) != 0
 }
 
-// settleLate notes that entry i of a batch in flight is settled.
-func (b *batch) settleLate(i int) bool {
+// settleLate notes that entry i of a batch in flight is settled. It returns the
+// receipt to release, if any; ok is false if it was settled or committed before.
+func (b *batch) settleLate(i int) (r *message.Receipt, ok bool) {
 	if b.late == nil {
 		b.late = make([]uint64, (len(b.entries)+63)/64)
 	}
-	if b.settledLate(i) {
-		return false
+	if i < b.done || b.settledLate(i) {
+		return nil, false
 	}
 	b.late[i/64] |= 1 << (i % 64)
 	b.live--
-	return true
+	return b.parts[b.entries[i].part].less(), true
 }
 
 // squeeze removes the settled entries of a pending batch.
@@ -170,7 +181,7 @@ func (b *batch) squeeze() {
 		}
 	}
 	clear(b.entries[n:])
-	b.entries = b.entries[:n]
+	b.entries, b.first = b.entries[:n], 0
 }
 
 // wasteful reports whether a pending batch is mostly settled entries, as when

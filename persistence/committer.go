@@ -23,7 +23,8 @@ type committer struct {
 	current *group // being written
 	next    *group // built
 	done    chan error
-	began   time.Time // the commit of current
+	began   time.Time     // the commit of current
+	took    time.Duration // a commit, on average
 	refill  refill
 	// unconsumed is how many commits in a row brought next to nothing that was
 	// settled meanwhile.
@@ -61,17 +62,18 @@ func (c *committer) run() {
 			c.await()
 			continue
 		}
-		if c.next == nil {
+		if c.next == nil && c.round == nil {
 			c.awaitRefill(timer)
+			if c.awaitWork(timer) {
+				c.finish()
+				return
+			}
+		}
+		if c.next == nil {
 			c.next = c.build()
 		}
 		if c.next != nil {
 			c.begin()
-			continue
-		}
-		if c.idle(timer) {
-			c.finish()
-			return
 		}
 	}
 }
@@ -119,44 +121,49 @@ func (c *committer) completed(err error) {
 	c.s.commits.Add(1)
 	took := time.Since(c.began)
 	c.s.latency.Add(took)
+	c.took += (took - c.took) / 8
 	c.brought(g, took)
 	c.publish(g)
 	c.s.keep.committed(g.bytes)
 	c.s.syncer.committed()
 }
 
-// idle waits for work. It returns true when there will be none any more.
-func (c *committer) idle(timer *time.Timer) (closed bool) {
+// awaitWork waits until something is to be written. It returns true when there will
+// be nothing any more.
+func (c *committer) awaitWork(timer *time.Timer) (closed bool) {
 	s := c.s
-	armed := false
-	for {
-		s.asleep.Store(true)
-		urgent, settled := s.work()
-		if urgent {
-			s.asleep.Store(false)
+	defer s.rest.Store(awake)
+	var look, settled alarm
+	for s.failure() == nil {
+		s.rest.Store(idle)
+		now := time.Now()
+		urgent, dirty := s.work()
+		due, left := c.sift(look.rang(now))
+		if urgent || due || s.uncommitted.Load() >= int64(s.sizes.group) {
+			s.rest.Store(awake)
 			c.linger(timer)
 			return false
 		}
-		if settled && !armed {
-			armed = true
-			timer.Reset(settleDelay)
+		if settled.rang(now) {
+			return false
+		}
+		if left {
+			s.rest.Store(leaving)
+		}
+		look.set(left, now, c.leaveTime())
+		settled.set(dirty, now, settleDelay)
+		if at := earlier(look, settled); !at.IsZero() {
+			timer.Reset(at.Sub(now))
 		}
 		select {
 		case <-s.wakeup:
-			if s.failure() != nil {
-				return false
-			}
 		case <-timer.C:
-			if armed {
-				s.asleep.Store(false)
-				return false
-			}
 		case <-s.stop:
-			s.asleep.Store(false)
-			urgent, settled := s.work()
-			return !urgent && !settled
+			urgent, dirty := s.work()
+			return !urgent && !dirty && !left
 		}
 	}
+	return false
 }
 
 // linger delays a commit if the options say so.
@@ -177,12 +184,12 @@ func (c *committer) linger(timer *time.Timer) {
 	}
 }
 
-// work reports whether somebody waits for a commit, and whether there is
-// something to write that nobody waits for.
+// work reports whether somebody waits for a write that is not of records, and
+// whether there is something to write that nobody waits for.
 func (s *Disk) work() (urgent, settled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.queue) > 0 || len(s.ops) > 0 || len(s.moves) > 0, len(s.dirty) > 0
+	return len(s.ops) > 0 || len(s.moves) > 0, len(s.dirty) > 0
 }
 
 // finish writes the head record as it is, so that the next start wastes no
@@ -211,11 +218,6 @@ func (c *committer) finish() {
 // Append looks at the failure with the log's lock held.
 func (c *committer) abandon() {
 	err := c.s.failure()
-	for _, b := range c.taken {
-		for _, p := range b.parts {
-			release(p.receipt, err)
-		}
-	}
 	for _, g := range []*group{c.current, c.next} {
 		if g != nil {
 			answer(g.ops, err)
@@ -248,11 +250,11 @@ func answer(ops []*op, err error) {
 	}
 }
 
-// fail fails what is pending; see Log.Append.
+// fail fails what is not committed; see Log.Append.
 func (l *diskLog) fail(err error) {
 	l.mu.Lock()
 	var parts []part
-	for _, b := range l.pending {
+	for _, b := range l.uncommittedBatchesLocked() {
 		parts = append(parts, b.parts...)
 		for i := range b.parts {
 			b.parts[i].receipt = nil

@@ -30,7 +30,7 @@ type Disk struct {
 	uncommitted atomic.Int64  // bytes appended, neither committed nor settled
 	waiting     atomic.Int64  // bytes appended since the committer last took all
 	enough      atomic.Int64  // how many of those wake the committer
-	asleep      atomic.Bool   // the committer waits for any work
+	rest        atomic.Uint32 // what the committer waits for: awake, idle or leaving
 	wakeup      chan struct{} // capacity 1
 	blocked     atomic.Bool   // somebody waits in Wait
 	failed      atomic.Pointer[error]
@@ -222,20 +222,28 @@ func (s *Disk) touch(c *chunk) {
 	s.mu.Lock()
 	s.dirty = append(s.dirty, c)
 	s.mu.Unlock()
-	if s.asleep.Load() {
+	if s.rest.Load() == idle {
 		s.wake()
 	}
 }
 
 // gathered says that so many bytes were appended. It wakes the committer if
-// it sleeps, or if there is now enough for it.
-func (s *Disk) gathered(size int64) {
+// that waits for them, or if there is now enough for it.
+func (s *Disk) gathered(size int64, urgent bool) {
 	s.uncommitted.Add(size)
 	n, full := s.waiting.Add(size), s.enough.Load()
-	if s.asleep.Load() || n >= full && n-size < full {
+	rest := s.rest.Load()
+	if rest == idle || rest == leaving && urgent || n >= full && n-size < full {
 		s.wake()
 	}
 }
+
+// What the committer may be waiting for.
+const (
+	awake   uint32 = iota // nothing, or a commit
+	idle                  // any work
+	leaving               // work that is urgent, see prompt.go
+)
 
 func (s *Disk) wake() {
 	select {

@@ -218,8 +218,7 @@ func (c *committer) publish(g *group) {
 		}
 		slot := 0
 		for i := range b.spans {
-			done = c.committed(&b.spans[i], done)
-			slot = c.index(b, &b.spans[i], slot)
+			slot, done = c.index(b, &b.spans[i], slot, done)
 			freed += b.spans[i].freed
 		}
 		c.release(b)
@@ -249,25 +248,11 @@ func (c *committer) release(b *built) {
 	}
 }
 
-// committed counts a span's records off their parts, and collects the receipts
-// that are complete.
-func (c *committer) committed(sp *span, done []*message.Receipt) []*message.Receipt {
-	b := sp.b
-	for i := sp.from; i < sp.to; i++ {
-		p := &b.parts[b.entries[i].part]
-		p.left--
-		if p.left == 0 && p.receipt != nil {
-			done = append(done, p.receipt)
-			p.receipt = nil
-		}
-	}
-	return done
-}
-
 // index moves a span from its batch to the runs of the committed chunk, which
-// start at slot, and returns the slot after them. Both happen under one lock:
-// a record is always in exactly one place.
-func (c *committer) index(bt *built, sp *span, slot int) int {
+// start at slot, and counts its records off their parts. It returns the slot after
+// them and adds the receipts that are complete. All happens under one lock: a
+// record is always in exactly one place.
+func (c *committer) index(bt *built, sp *span, slot int, done []*message.Receipt) (int, []*message.Receipt) {
 	b := sp.b
 	l := b.log
 	t := toll{s: c.s}
@@ -275,9 +260,10 @@ func (c *committer) index(bt *built, sp *span, slot int) int {
 	for ; slot < len(bt.runs) && bt.runs[slot].b == b; slot++ {
 		c.indexRunLocked(l, bt, slot, &t)
 	}
-	b.done = sp.to
+	done = b.committed(sp, done)
 	finished := b.done == len(b.entries)
 	if finished {
+		l.judgeLocked(b)
 		l.flights = without(l.flights, b)
 	}
 	t.pay()
@@ -287,7 +273,22 @@ func (c *committer) index(bt *built, sp *span, slot int) int {
 		c.taken = without(c.taken, b)
 		c.s.putBatch(b)
 	}
-	return slot
+	return slot, done
+}
+
+// committed counts a span's records off their parts, and adds the receipts that
+// are complete. Those settled late are off already.
+func (b *batch) committed(sp *span, done []*message.Receipt) []*message.Receipt {
+	for i := sp.from; i < sp.to; i++ {
+		if b.settledLate(i) {
+			continue
+		}
+		if r := b.parts[b.entries[i].part].less(); r != nil {
+			done = append(done, r)
+		}
+	}
+	b.done = sp.to
+	return done
 }
 
 func (c *committer) indexRunLocked(l *diskLog, bt *built, slot int, t *toll) {

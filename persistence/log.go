@@ -32,6 +32,11 @@ type diskLog struct {
 	opened  bool // has an owner
 	dropped bool
 
+	// What says whether consumers settle the records of this log at once, see prompt.go.
+	prompt int    // commits in a row that found it so, promptTrust at most
+	early  int    // records settled while pending, since the last commit
+	mark   uint64 // lastID when the committer last left what is pending
+
 	// What is known about delivered is part of some chunk's directory or ack
 	// state: which mark, and where.
 	savedMark uint64
@@ -57,13 +62,13 @@ func (l *diskLog) Append(recs []Record, r *message.Receipt) {
 	size := l.openBatchLocked().add(recs, r, l.s)
 	l.lastID = max(l.lastID, recs[len(recs)-1].ID)
 	l.countLocked(recs)
-	queue := !l.queued
-	l.queued = true
-	if queue {
+	if !l.queued {
+		l.queued = true
 		l.s.enqueue(l)
 	}
+	urgent := l.urgentLocked()
 	l.mu.Unlock()
-	l.s.gathered(size)
+	l.s.gathered(size, urgent)
 }
 
 // openBatchLocked is the pending batch to append to.
@@ -192,13 +197,12 @@ func (l *diskLog) settleEntryLocked(b *batch, i int) (r *message.Receipt, size i
 		return nil, 0
 	}
 	ln, n := l.laneLocked(b.entries[i].lane), int64(len(b.entries[i].body))
+	var ok bool
 	if b.taken {
-		if b.settleLate(i) {
-			ln.forget(1, n)
-		}
-		return nil, 0
+		r, ok = b.settleLate(i)
+	} else if r, size, ok = b.settle(i); ok {
+		l.early++
 	}
-	r, size, ok := b.settle(i)
 	if ok {
 		ln.forget(1, n)
 	}

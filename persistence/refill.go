@@ -76,7 +76,10 @@ func (c *committer) awaitRefill(timer *time.Timer) {
 	s.enough.Store(enough)
 	defer s.enough.Store(int64(s.sizes.group))
 	timer.Reset(min(last.took, refillMost))
-	for s.waiting.Load() < enough && s.failure() == nil && !s.asked() {
+	for s.waiting.Load() < enough && s.failure() == nil {
+		if asked, _ := s.work(); asked {
+			return
+		}
 		select {
 		case <-s.wakeup:
 		case <-timer.C:
@@ -85,11 +88,4 @@ func (c *committer) awaitRefill(timer *time.Timer) {
 			return
 		}
 	}
-}
-
-// asked says whether somebody waits for a write that is not of records.
-func (s *Disk) asked() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.ops) > 0 || len(s.moves) > 0
 }

@@ -43,9 +43,9 @@ func refillWait(t *testing.T, last refill, during func(s *Disk)) (waited time.Du
 func TestRefillEndsWhenMostIsBack(t *testing.T) {
 	waited := refillWait(t, fullRefill, func(s *Disk) {
 		time.Sleep(time.Millisecond)
-		s.gathered(6999)
+		s.gathered(6999, true)
 		time.Sleep(time.Millisecond)
-		s.gathered(1)
+		s.gathered(1, true)
 	})
 	if waited != 2*time.Millisecond {
 		t.Errorf("waited for %v, want until 7/8 of the bytes were back after 2 ms", waited)
@@ -63,7 +63,7 @@ func TestRefillIsBounded(t *testing.T) {
 		{"by refillMost", fullRefill, refillMost},
 		{"by what the commit took", quick, time.Millisecond},
 	} {
-		if got := refillWait(t, tt.last, func(s *Disk) { s.gathered(100) }); got != tt.want {
+		if got := refillWait(t, tt.last, func(s *Disk) { s.gathered(100, true) }); got != tt.want {
 			t.Errorf("%s: waited for %v, want %v", tt.name, got, tt.want)
 		}
 	}
