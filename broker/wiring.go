@@ -55,7 +55,8 @@ func (b *Broker) build() error {
 		OnVHostCreated: seed{b.cfg, authority, b.log}.plant,
 		Limits:         vhost.NodeLimits{VHosts: b.cfg.Limits.MaxVHosts, Queues: b.cfg.Limits.MaxQueues, Exchanges: b.cfg.Limits.MaxExchanges},
 
-		RefuseTransientQueues: b.cfg.Deprecated.TransientQueues, RelaxedQuorumQueues: b.cfg.RelaxedQuorumQueues,
+		RefuseTransientQueues: b.cfg.Deprecated.TransientQueues, RefuseMasterLocator: b.cfg.Deprecated.MasterLocator,
+		RelaxedQuorumQueues: b.cfg.RelaxedQuorumQueues,
 	}
 	if b.spill != nil {
 		vhosts.Spill = b.spill.log

@@ -289,6 +289,7 @@ const (
 type Deprecated struct {
 	TransientQueues bool // durable=false without exclusive=true is refused
 	GlobalQoS       bool // basic.qos with global=true is taken as without
+	MasterLocator   bool // queues and policies that name a master locator are refused
 }
 
 // HTTP is how the HTTP API answers. Zero values are its defaults.

@@ -312,8 +312,8 @@ func TestKeys(t *testing.T) {
 				map[string]int64{"expires": 7_200_000, "message-ttl": 86_400_000, "max-length": 100, "max-length-bytes": 1 << 20, "delivery-limit": 3}}}
 		}},
 		{"message_interceptors.incoming.set_header_timestamp.overwrite = true\nmessage_interceptors.incoming.set_header_routing_node.overwrite = false\n" +
-			"deprecated_features.permit.transient_nonexcl_queues = false\ndeprecated_features.permit.global_qos = false\ndeprecated_features.permit.management_metrics_collection = false", func(c *Config) {
-			c.Intercept, c.Deprecated, c.HTTP.DisableStats = Intercept{Overwrite, Missing}, Deprecated{true, true}, true
+			"deprecated_features.permit.transient_nonexcl_queues = false\ndeprecated_features.permit.global_qos = false\ndeprecated_features.permit.queue_master_locator = false\ndeprecated_features.permit.management_metrics_collection = false", func(c *Config) {
+			c.Intercept, c.Deprecated, c.HTTP.DisableStats = Intercept{Overwrite, Missing}, Deprecated{TransientQueues: true, GlobalQoS: true, MasterLocator: true}, true
 		}},
 		{"cluster_tags.region = eu\ncluster_tags.env = test\nnode_tags.rack = 1\nproduct.version = 9\nmotd_file = /motd", func(c *Config) {
 			c.ClusterTags, c.NodeTags = map[string]string{"region": "eu", "env": "test"}, map[string]string{"rack": "1"}

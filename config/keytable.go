@@ -118,6 +118,7 @@ func messageKeys() []key {
 		{"message_interceptors.incoming.set_header_routing_node.overwrite", "add-routing-node", addition, nil},
 		{"deprecated_features.permit.transient_nonexcl_queues", "refuse-transient-queues", not, nil},
 		{"quorum_queue.property_equivalence.relaxed_checks_on_redeclaration", "relaxed-quorum-queues", boolean, nil},
+		{"deprecated_features.permit.queue_master_locator", "refuse-master-locator", not, nil},
 		{"deprecated_features.permit.global_qos", "ignore-global-qos", not, nil},
 		{"deprecated_features.permit.management_metrics_collection", "management-disable-stats", not, nil},
 	}

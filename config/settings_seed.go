@@ -44,6 +44,8 @@ func messageSettings() []Setting {
 			set: func(c *Config, s string) error { return setSwitch(&c.Deprecated.TransientQueues, s) }},
 		{Name: "relaxed-quorum-queues", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.RelaxedQuorumQueues, s) }},
+		{Name: "refuse-master-locator", Default: "false", Switch: true,
+			set: func(c *Config, s string) error { return setSwitch(&c.Deprecated.MasterLocator, s) }},
 		{Name: "ignore-global-qos", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.Deprecated.GlobalQoS, s) }},
 	}

@@ -44,13 +44,25 @@ func (s *Set) sum(count func(*VHost) int) (n int) {
 	return n
 }
 
-// refuseTransient refuses a queue that is neither durable nor exclusive, if the
-// configuration does not permit such (RabbitMQ 4.0: code and text).
-func (s *Set) refuseTransient(d QueueDeclare) error {
-	if !s.config.RefuseTransientQueues || d.Durable || d.Exclusive {
+// refuseDeprecated refuses a queue that uses what the configuration does not
+// permit: being neither durable nor exclusive, or naming a master locator.
+func (s *Set) refuseDeprecated(d QueueDeclare) error {
+	if s.config.RefuseTransientQueues && !d.Durable && !d.Exclusive {
+		return notPermitted("transient_nonexcl_queues")
+	}
+	if !s.config.RefuseMasterLocator {
 		return nil
 	}
-	return frames.Errorf(frames.InternalError, "Feature `transient_nonexcl_queues` is deprecated.\n"+
+	if _, there := d.Arguments.Lookup("x-queue-master-locator"); there {
+		return notPermitted("queue_master_locator")
+	}
+	return nil
+}
+
+// notPermitted is the error of a use of a deprecated feature (RabbitMQ 4.0: code
+// and text).
+func notPermitted(feature string) error {
+	return frames.Errorf(frames.InternalError, "Feature `%s` is deprecated.\n"+
 		"Its use is not permitted per the configuration (overriding the default, which is permitted):\n"+
-		"    \"deprecated_features.permit.transient_nonexcl_queues = false\"")
+		"    \"deprecated_features.permit.%s = false\"", feature, feature)
 }

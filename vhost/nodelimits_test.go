@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/queue"
 )
 
@@ -40,6 +41,20 @@ func TestNodeLimits(t *testing.T) {
 	}
 	err = other.DeclareExchange(System, ExchangeDeclare{Name: "y", Type: "direct"})
 	wantError(t, err, 406, "cannot declare exchange 'y': exchange limit in cluster (16) is reached")
+}
+
+func TestMasterLocatorThatIsNotPermitted(t *testing.T) {
+	s, err := Open(Config{Store: newFakeStore(), Factories: map[string]queue.Factory{queue.Classic: fakeFactory}, RefuseMasterLocator: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ := s.Get("/")
+	declareQueue(t, v, QueueDeclare{Name: "without", Durable: true})
+	_, err = v.DeclareQueue(System, QueueDeclare{Name: "with", Durable: true, Arguments: frames.Table{{Name: "x-queue-master-locator", Value: "random"}}})
+	wantError(t, err, 541, "Feature `queue_master_locator` is deprecated.\nIts use is not permitted per the configuration (overriding the default, which is permitted):\n"+
+		"    \"deprecated_features.permit.queue_master_locator = false\"")
+	err = v.SetPolicy(System, Policy{Name: "p", Pattern: ".*", ApplyTo: "all", Definition: queue.Definition{"queue-master-locator": "random"}}, false)
+	wantError(t, err, 406, "Validation failed\n\nuse of deprecated queue-master-locator argument is not permitted")
 }
 
 func TestTransientQueuesThatAreNotPermitted(t *testing.T) {

@@ -158,7 +158,7 @@ func (v *VHost) newQueueSpec(by Actor, d QueueDeclare) (queue.Spec, error) {
 	if err := v.set.queueLimit(d.Name); err != nil {
 		return queue.Spec{}, err
 	}
-	if err := v.set.refuseTransient(d); err != nil {
+	if err := v.set.refuseDeprecated(d); err != nil {
 		return queue.Spec{}, err
 	}
 	if arg, ok := d.Arguments.Lookup(deadLetterArgument); ok {
@@ -241,6 +241,7 @@ func (v *VHost) roomForQueueLocked(name string) error {
 
 func (v *VHost) installQueueLocked(e *queueEntry) {
 	v.queues[e.spec.Name] = e
+	v.refs.Store(nil)
 	if e.owner == nil {
 		return
 	}
@@ -347,6 +348,7 @@ func (c *change) removeQueue(e *queueEntry, user string) {
 		c.removeIfUnused(s.from, user)
 	}
 	delete(v.queues, e.spec.Name)
+	v.refs.Store(nil)
 	if owned := v.owned[e.owner]; owned != nil {
 		delete(owned, e)
 		if len(owned) == 0 {

@@ -52,6 +52,8 @@ type Config struct {
 	// RefuseTransientQueues refuses queues that are neither durable nor
 	// exclusive.
 	RefuseTransientQueues bool
+	// RefuseMasterLocator refuses queues and policies that name a master locator.
+	RefuseMasterLocator bool
 	// RelaxedQuorumQueues lets quorum queues be declared again as classic ones.
 	RelaxedQuorumQueues bool
 }
