@@ -15,7 +15,7 @@ import (
 )
 
 // newBenchServer is a server over a broker with 10,000 queues.
-func newBenchServer(b *testing.B) *Server {
+func newBenchServer(b testing.TB) *Server {
 	store := persistence.NewMemory()
 	authority, err := auth.New(auth.Config{}, store)
 	if err != nil {

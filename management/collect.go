@@ -3,8 +3,6 @@ package management
 import (
 	"fmt"
 	"time"
-
-	"github.com/leveretmq/leveret/vhost"
 )
 
 // figures are the totals of a vhost or of the broker.
@@ -27,9 +25,8 @@ type totals struct {
 	at     time.Time
 	took   time.Duration
 	vhosts map[string]*figures
-	past   pastFigures      // of what is gone
-	churn  counters         // what has come and gone since the start
-	refs   []vhost.QueueRef // scratch; nil once all is collected
+	past   pastFigures // of what is gone
+	churn  counters    // what has come and gone since the start
 }
 
 func (t *totals) of(vhost string) *figures {
@@ -72,7 +69,6 @@ func collect(cfg *Config, each func(p part, c *counters)) *totals {
 		f.counters[mReturnUnroutable] += c[mReturnUnroutable]
 		each(part{aChannel, i.VHost, channelName(i.Connection, i.Number)}, &c)
 	}
-	t.refs = nil
 	t.took = time.Since(t.at)
 	return t
 }
@@ -85,8 +81,7 @@ func (t *totals) vhost(cfg *Config, name string, each func(p part, c *counters))
 		return // deleted meanwhile
 	}
 	f := t.of(name)
-	t.refs = v.QueueRefs(t.refs[:0])
-	for _, q := range t.refs {
+	for _, q := range v.QueueRefs() {
 		st := q.Queue.Status()
 		c := queueCounters(&st)
 		f.queues++

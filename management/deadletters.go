@@ -18,19 +18,13 @@ type deadTarget struct {
 // maxDeadTargets bounds how many are looked at.
 const maxDeadTargets = 1000
 
-// deadLetters says whether a queue has a dead-letter exchange.
-func deadLetters(args *queue.Arguments, st *queue.Status) bool {
-	_, set := st.Policy.Definition["dead-letter-exchange"]
-	return set || args.DeadLetter != nil
-}
-
 // note remembers where a queue's dead letters go; of the default exchange only if it
 // names the queue.
-func (d deadTargets) note(v *vhost.VHost, args *queue.Arguments, st *queue.Status) {
-	if !deadLetters(args, st) || len(d) >= maxDeadTargets {
+func (d deadTargets) note(v *vhost.VHost, ref *vhost.QueueRef, st *queue.Status) {
+	if st.Policy.DeadLetterExchange == nil && !ref.DeadLetters || len(d) >= maxDeadTargets {
 		return
 	}
-	s := queue.Effective(*args, st.Policy)
+	s := queue.Effective(*ref.Spec.Arguments, st.Policy)
 	if s.DeadLetter == nil {
 		return
 	}

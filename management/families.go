@@ -1,11 +1,6 @@
 package management
 
-import (
-	"math"
-	"time"
-
-	"github.com/leveretmq/leveret/queue"
-)
+import "github.com/leveretmq/leveret/queue"
 
 // A family is metrics that /metrics/detailed shows together. The names are
 // RabbitMQ 4.0's, but for the last one.
@@ -35,10 +30,6 @@ type figure[T any] struct {
 	// still counts in the total. Zero is a gauge.
 	count countOf
 	value func(*T) float64
-	// total says how the values of all objects become one; nil adds them up.
-	// none is the total without objects.
-	total func(sum, value float64) float64
-	none  float64
 }
 
 // A countOf is the sampler's metric and one, or from countsEnds on an end of
@@ -84,16 +75,6 @@ func (f *figure[T]) typ() string {
 	return "counter"
 }
 
-// A queueSample is a queue as a scrape has found it.
-type queueSample struct {
-	typ string
-	at  time.Time
-	st  queue.Status
-	// drain is in how many seconds the queue will be empty; NaN if it does not look
-	// like that.
-	drain float64
-}
-
 type (
 	queueFigure      = figure[queueSample]
 	exchangeFigure   = figure[exchangeSample]
@@ -112,7 +93,9 @@ func queueMetrics() []queueFigure {
 		return queueFigure{family: family, name: "queue_" + name + "_total", help: help, count: counted(m),
 			value: func(q *queueSample) float64 { return float64(v(&q.st)) }}
 	}
-	all := func(st *queue.Status) int64 { return st.ReadyBytes + st.UnackedBytes }
+	estimate := func(name, help string, v func(*queueSample) int64) queueFigure {
+		return queueFigure{family: queueFigures, name: "queue_" + name, help: help, value: func(q *queueSample) float64 { return float64(v(q)) }}
+	}
 	return []queueFigure{
 		level(queueCoarse, "messages", "Messages in queues, ready and unacknowledged", func(st *queue.Status) int64 { return int64(st.Messages()) }),
 		level(queueCoarse, "messages_ready", "Messages that wait for a consumer", func(st *queue.Status) int64 { return int64(st.Ready) }),
@@ -127,16 +110,15 @@ func queueMetrics() []queueFigure {
 		level(queueFigures, "messages_bytes", "Bytes of message bodies", (*queue.Status).Bytes),
 		level(queueFigures, "messages_ready_bytes", "Bytes of the bodies of ready messages", func(st *queue.Status) int64 { return st.ReadyBytes }),
 		level(queueFigures, "messages_unacked_bytes", "Bytes of the bodies of unacknowledged messages", func(st *queue.Status) int64 { return st.UnackedBytes }),
-		level(queueFigures, "messages_ram_bytes", "Bytes of message bodies in memory, estimated", bytesInMemory),
-		level(queueFigures, "messages_persistent_bytes", "Bytes of the bodies of stored messages, estimated",
-			func(st *queue.Status) int64 { return share(st.Bytes(), st.Persistent, st.Messages()) }),
-		level(queueFigures, "messages_paged_out_bytes", "Bytes of message bodies that are on disk only, estimated",
-			func(st *queue.Status) int64 { return all(st) - bytesInMemory(st) }),
-		level(queueFigures, "process_memory_bytes", "Memory that queues take in bytes, estimated", queueMemory),
-		level(queueFigures, "consumer_capacity", "How much of the time consumers could take messages, from 0 to 1", consumerCapacity),
-		level(queueFigures, "consumer_utilisation", "The same as consumer capacity", consumerCapacity),
+		estimate("messages_ram_bytes", "Bytes of message bodies in memory, estimated", func(q *queueSample) int64 { return q.inMemory }),
+		estimate("messages_persistent_bytes", "Bytes of the bodies of stored messages, estimated", func(q *queueSample) int64 { return q.stored }),
+		estimate("messages_paged_out_bytes", "Bytes of message bodies that are on disk only, estimated",
+			func(q *queueSample) int64 { return q.st.ReadyBytes + q.st.UnackedBytes - q.inMemory }),
+		estimate("process_memory_bytes", "Memory that queues take in bytes, estimated", func(q *queueSample) int64 { return q.memory }),
+		estimate("consumer_capacity", "How much of the time consumers could take messages, from 0 to 1", func(q *queueSample) int64 { return q.keepUp }),
+		estimate("consumer_utilisation", "The same as consumer capacity", func(q *queueSample) int64 { return q.keepUp }),
 		{family: queueFigures, name: "queue_head_message_timestamp", help: "Unix time in seconds at which the oldest ready message came; NaN if there is none",
-			value: headTime, total: minOrNaN, none: math.NaN()},
+			value: func(q *queueSample) float64 { return q.head }},
 		count(queueDelivery, "get_ack", "Messages got with basic.get, to be acknowledged", mGet, func(st *queue.Status) uint64 { return st.Got }),
 		count(queueDelivery, "get", "Messages got with basic.get without acknowledgement", mGetNoAck, func(st *queue.Status) uint64 { return st.GotNoAck }),
 		count(queueDelivery, "get_empty", "basic.get of an empty queue", mGetEmpty, func(st *queue.Status) uint64 { return st.GetEmpty }),
@@ -156,58 +138,14 @@ func ownQueueMetrics() []queueFigure {
 	}
 	return []queueFigure{
 		{family: queueExtras, name: "queue_oldest_message_age_seconds", help: "Age of the oldest ready message; 0 if there is none",
-			value: oldestAge, total: math.Max},
+			value: func(q *queueSample) float64 { return q.age }},
 		{family: queueExtras, name: "queue_drain_seconds", help: "Time in which the ready messages will be gone at the present rate; NaN if they do not become fewer",
-			value: func(q *queueSample) float64 { return q.drain }, total: maxOrNaN, none: math.NaN()},
+			value: func(q *queueSample) float64 { return q.drain }},
 		count("dead_lettered", "Messages that queues have sent to their dead-letter exchange", deadLettered),
 		count("expired", "Messages whose time to live ran out", expired),
 		count("dropped", "Messages that went because a queue was at its maximum length", dropped),
 		count("refused", "Messages that a full queue has refused", refused),
 	}
-}
-
-// consumerCapacity is as addUse shows it.
-func consumerCapacity(st *queue.Status) int64 {
-	if st.Consumers > 0 && st.Ready == 0 {
-		return 1
-	}
-	return 0
-}
-
-func headTime(q *queueSample) float64 {
-	if q.st.HeadTime == 0 {
-		return math.NaN()
-	}
-	return float64(q.st.HeadTime / 1000)
-}
-
-// minOrNaN is the smaller of two numbers; NaN is none.
-func minOrNaN(a, b float64) float64 {
-	switch {
-	case math.IsNaN(a):
-		return b
-	case math.IsNaN(b):
-		return a
-	}
-	return min(a, b)
-}
-
-// maxOrNaN is the larger of two numbers; NaN is none.
-func maxOrNaN(a, b float64) float64 {
-	switch {
-	case math.IsNaN(a):
-		return b
-	case math.IsNaN(b):
-		return a
-	}
-	return max(a, b)
-}
-
-func oldestAge(q *queueSample) float64 {
-	if q.st.HeadTime == 0 {
-		return 0
-	}
-	return max(0, q.at.Sub(time.UnixMilli(q.st.HeadTime)).Seconds())
 }
 
 // exchangeMetrics are the metrics of exchanges.

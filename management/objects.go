@@ -105,17 +105,16 @@ func (o *objects) queues() {
 		return
 	}
 	var all []sampled[queueSample]
-	var refs []vhost.QueueRef
 	now := time.Now()
 	o.eachVHost(func(v *vhost.VHost) {
-		refs = v.QueueRefs(refs[:0])
+		refs := slices.Clone(v.QueueRefs())
 		slices.SortFunc(refs, func(a, b vhost.QueueRef) int { return cmp.Compare(a.Spec.Name, b.Spec.Name) })
 		all = slices.Grow(all, len(refs))
 		for _, q := range refs {
 			if name := q.Spec.Name; o.queue == nil || o.queue.MatchString(name) {
+				all = append(all, sampled[queueSample]{labels: labelText("queue", name, "vhost", v.Name())})
 				st := q.Queue.Status()
-				all = append(all, sampled[queueSample]{labelText("queue", name, "vhost", v.Name()),
-					queueSample{at: now, st: st, drain: o.s.sampler.drain(v.Name(), name, st.Ready)}})
+				all[len(all)-1].sample.fill(&st, now, o.s.sampler.drain(v.Name(), name, st.Ready))
 			}
 		}
 	})

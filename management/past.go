@@ -81,8 +81,7 @@ func (n *Past) asChannel() *Channel {
 // addPast begins a tally with the queues that are gone.
 func (t *tally) addPast() {
 	for of, st := range t.gone.Queues {
-		c := queueCounters(&st)
-		t.ofType(of.Type).plus(&c)
+		t.ofType(of.Type).AddCounters(&st)
 		sum := t.ends[burial{of.Type, of.Strategy}]
 		sum.plus(endsOf(&st))
 		t.ends[burial{of.Type, of.Strategy}] = sum

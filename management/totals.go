@@ -1,6 +1,7 @@
 package management
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ type totalsCollector struct {
 
 	mu     sync.Mutex // guards the fields below; held for one scrape
 	recent *tally
-	refs   []vhost.QueueRef   // scratch
+	sample queueSample        // scratch
 	peaks  map[string]float64 // the highest value of each counter so far
 }
 
@@ -34,22 +35,12 @@ type sums[T any] struct {
 }
 
 func newSums[T any](figures []figure[T]) sums[T] {
-	s := sums[T]{figures, make([]float64, len(figures))}
-	for i := range figures {
-		s.values[i] = figures[i].none
-	}
-	return s
+	return sums[T]{figures, make([]float64, len(figures))}
 }
 
 func (s *sums[T]) add(o *T) {
 	for i := range s.figures {
-		f := &s.figures[i]
-		v := f.value(o)
-		if f.total == nil {
-			s.values[i] += v
-		} else {
-			s.values[i] = f.total(s.values[i], v)
-		}
+		s.values[i] += s.figures[i].value(o)
 	}
 }
 
@@ -57,17 +48,16 @@ func (s *sums[T]) add(o *T) {
 type tally struct {
 	at, done time.Time
 
-	queues      sums[queueSample]
-	extras      sums[queueSample] // ours
+	queues      queueSample
 	exchanges   sums[exchangeSample]
 	channels    sums[Channel]
 	connections sums[Connection]
 
 	queueCount, consumerCount, channelCount, connectionCount, publishers int
 
-	byType     map[string]*counters // of queues
-	ends       map[burial]endings   // of all queues ever
-	unroutable uint64               // publishes
+	byType     map[string]*queue.Status // counters of queues, also of those that are gone
+	ends       map[burial]endings       // of all queues ever
+	unroutable uint64                   // publishes
 	churn      counters
 	gone       pastFigures
 	routed     float64 // by the exchanges there are
@@ -129,11 +119,10 @@ func (c *totalsCollector) tally() *tally {
 			return t
 		}
 	}
-	t := &tally{at: time.Now(), dead: make(deadTargets), byType: make(map[string]*counters), ends: make(map[burial]endings),
-		queues: newSums(queueMetrics()), extras: newSums(ownQueueMetrics()), exchanges: newSums(exchangeMetrics()),
-		channels: newSums(channelMetrics()), connections: newSums(connectionMetrics())}
+	t := &tally{at: time.Now(), dead: make(deadTargets), byType: make(map[string]*queue.Status), ends: make(map[burial]endings),
+		queues: noQueues(), exchanges: newSums(exchangeMetrics()), channels: newSums(channelMetrics()), connections: newSums(connectionMetrics())}
 	for _, typ := range queueTypes {
-		t.byType[typ] = &counters{}
+		t.byType[typ] = &queue.Status{}
 	}
 	// What is gone comes first: an object that goes meanwhile is then missed
 	// once, which the peaks hide, and never counted twice.
@@ -146,26 +135,26 @@ func (c *totalsCollector) tally() *tally {
 		}
 	}
 	t.addConnections(c.s.cfg.Connections)
-	clear(c.refs) // some of them will go
 	t.done = time.Now()
 	c.recent = t
 	return t
 }
 
 func (c *totalsCollector) addVHost(t *tally, v *vhost.VHost) {
-	c.refs = v.QueueRefs(c.refs[:0])
-	for i := range c.refs {
-		ref := &c.refs[i]
-		q := queueSample{typ: ref.Spec.Arguments.Type, at: t.at, st: ref.Queue.Status()}
-		q.drain = c.s.sampler.drain(v.Name(), ref.Spec.Name, q.st.Ready)
+	q, refs := &c.sample, v.QueueRefs()
+	for i := range refs {
+		ref := &refs[i]
+		st, drain := ref.Queue.Status(), math.NaN()
+		if st.Ready > 0 {
+			drain = c.s.sampler.drain(v.Name(), ref.Spec.Name, st.Ready)
+		}
+		q.fill(&st, t.at, drain)
 		t.queueCount++
-		t.consumerCount += q.st.Consumers
-		t.queues.add(&q)
-		t.extras.add(&q)
-		n := queueCounters(&q.st)
-		t.ofType(q.typ).plus(&n)
-		t.noteEnds(ref.Spec.Arguments, &q.st)
-		t.dead.note(v, ref.Spec.Arguments, &q.st)
+		t.consumerCount += st.Consumers
+		t.queues.plus(q)
+		t.ofType(ref.Type).AddCounters(&st)
+		t.noteEnds(ref, &st)
+		t.dead.note(v, ref, &st)
 	}
 	for info := range v.Exchanges() {
 		if hidden(v, &info) {
@@ -178,14 +167,15 @@ func (c *totalsCollector) addVHost(t *tally, v *vhost.VHost) {
 }
 
 func (t *tally) addConnections(from Connections) {
-	for _, i := range from.Connections() {
-		t.connectionCount++
-		t.connections.add(&i)
+	connections, channels := from.Connections(), from.Channels()
+	t.connectionCount, t.channelCount = len(connections), len(channels)
+	for i := range connections {
+		t.connections.add(&connections[i])
 	}
-	for _, i := range from.Channels() {
-		t.channelCount++
+	for i := range channels {
+		i := &channels[i]
 		t.unconfirmed += float64(i.Unconfirmed)
-		t.channels.add(&i)
+		t.channels.add(i)
 		if i.Published > 0 {
 			t.publishers++
 		}
@@ -194,7 +184,7 @@ func (t *tally) addConnections(from Connections) {
 
 // ofType is where a queue's counters go. A type that is not known is one of a
 // queue that went before it was looked at.
-func (t *tally) ofType(typ string) *counters {
+func (t *tally) ofType(typ string) *queue.Status {
 	if c := t.byType[typ]; c != nil {
 		return c
 	}
@@ -202,12 +192,12 @@ func (t *tally) ofType(typ string) *counters {
 }
 
 // noteEnds adds the ends of messages in a queue.
-func (t *tally) noteEnds(args *queue.Arguments, st *queue.Status) {
+func (t *tally) noteEnds(ref *vhost.QueueRef, st *queue.Status) {
 	ends := endsOf(st)
 	if ends == (endings{}) {
 		return
 	}
-	of := burial{args.Type, queue.DeadLetterStrategy(*args, st.Policy)}
+	of := burial{ref.Type, queue.DeadLetterStrategy(*ref.Spec.Arguments, st.Policy)}
 	sum := t.ends[of]
 	sum.plus(ends)
 	t.ends[of] = sum
@@ -223,27 +213,38 @@ func (t *tally) endTotal(e end) (n float64) {
 
 // totals emits the figures of objects without saying which.
 func (e *emitter) totals(t *tally) {
-	emitTotals(e, t, &t.queues, aQueue)
+	emitQueues(e, t, queueMetrics())
 	emitTotals(e, t, &t.exchanges, anExchange)
 	emitTotals(e, t, &t.channels, aChannel)
 	emitTotals(e, t, &t.connections, aConnection)
 	ours := *e
 	ours.prefix = "leveret_"
 	ours.gauge("dead_letter_messages", "Messages in the queues that dead letters go to", float64(t.dead.messages()))
-	emitTotals(&ours, t, &t.extras, aQueue)
+	emitQueues(&ours, t, ownQueueMetrics())
 }
 
 func emitTotals[T any](e *emitter, t *tally, s *sums[T], k kind) {
 	for i := range s.figures {
-		f := &s.figures[i]
-		switch {
-		case f.count == 0:
-			e.gauge(f.name, f.help, s.values[i])
-		case f.count >= countsEnds:
-			e.counter(f.name, f.help, t.endTotal(end(f.count-countsEnds)))
-		default:
-			e.counter(f.name, f.help, s.values[i]+float64(t.gone.of(k)[f.count-1]))
-		}
+		emitTotal(e, t, &s.figures[i], s.values[i], k)
+	}
+}
+
+func emitQueues(e *emitter, t *tally, figures []queueFigure) {
+	for i := range figures {
+		emitTotal(e, t, &figures[i], figures[i].value(&t.queues), aQueue)
+	}
+}
+
+// emitTotal emits the total of a figure: its sum over the objects there are, and
+// for a counter what those that are gone had counted.
+func emitTotal[T any](e *emitter, t *tally, f *figure[T], sum float64, k kind) {
+	switch {
+	case f.count == 0:
+		e.gauge(f.name, f.help, sum)
+	case f.count >= countsEnds:
+		e.counter(f.name, f.help, t.endTotal(end(f.count-countsEnds)))
+	default:
+		e.counter(f.name, f.help, sum+float64(t.gone.of(k)[f.count-1]))
 	}
 }
 
@@ -287,7 +288,7 @@ func (s *sums[T]) value(name string) float64 {
 
 // ofType emits what RabbitMQ counts of each protocol and type of queue.
 func (e *emitter) ofType(t *tally, typ string) {
-	c := *t.byType[typ]
+	c := queueCounters(t.byType[typ])
 	l := labels{[]string{"protocol", "queue_type"}, []string{"amqp091", typeLabel(typ)}}
 	for _, m := range []struct {
 		name, help string

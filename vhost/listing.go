@@ -103,18 +103,26 @@ func (v *VHost) Queues() iter.Seq[QueueInfo] {
 // A QueueRef is a queue for who counts, without what a listing shows of it.
 type QueueRef struct {
 	Queue queue.Queue
-	Spec  *queue.Spec // not to be changed
+	Type  string
+	// DeadLetters says that the arguments name a dead-letter exchange.
+	DeadLetters bool
+	Spec        *queue.Spec // not to be changed
 }
 
-// QueueRefs appends the queues to dst, in no order and as of the call. It costs
-// a fraction of what Queues does.
-func (v *VHost) QueueRefs(dst []QueueRef) []QueueRef {
+// QueueRefs returns the queues in no order, as of the call. The slice is shared
+// and not to be changed. While no queue comes or goes the call costs nothing.
+func (v *VHost) QueueRefs() []QueueRef {
+	if refs := v.refs.Load(); refs != nil {
+		return *refs
+	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
+	refs := make([]QueueRef, 0, len(v.queues))
 	for _, e := range v.queues {
-		dst = append(dst, QueueRef{e.q, &e.spec})
+		refs = append(refs, QueueRef{e.q, e.spec.Arguments.Type, e.spec.Arguments.DeadLetter != nil, &e.spec})
 	}
-	return dst
+	v.refs.Store(&refs)
+	return refs
 }
 
 // inOrder goes through a list in order of name. It sorts pointers: an element is

@@ -30,6 +30,9 @@ type VHost struct {
 	// generation changes whenever messages may be routed otherwise than
 	// before; it changes after the topology did. Atomic.
 	generation atomic.Uint64
+	// refs is what QueueRefs returned last, nil since a queue has come or gone.
+	// Written while mu is held, read without. Atomic.
+	refs atomic.Pointer[[]QueueRef]
 	// tracing is whether messages are traced. Atomic.
 	tracing atomic.Bool
 
