@@ -39,6 +39,9 @@ type Config struct {
 	Mechanisms []string
 	// AnonymousUser is who ANONYMOUS logs in as; "" refuses the mechanism.
 	AnonymousUser string
+	// AnonymousPass is that user's password, which must be right; "" is not looked
+	// at.
+	AnonymousPass string
 	// CertName is the part of the client certificate that EXTERNAL takes as
 	// the user name. The zero value is the distinguished name.
 	CertName CertName

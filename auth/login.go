@@ -76,6 +76,9 @@ func (a *Authority) sasl(c Credentials) (User, error) {
 	}
 	switch c.Mechanism {
 	case Anonymous:
+		if a.cfg.AnonymousPass != "" {
+			return a.password(a.cfg.AnonymousUser, a.cfg.AnonymousPass, c)
+		}
 		return a.trust(a.cfg.AnonymousUser, c)
 	case External:
 		return a.trust(a.cfg.certName(c.Certificate), c)

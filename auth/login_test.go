@@ -268,3 +268,19 @@ func FuzzAMQPlain(f *testing.F) {
 		}
 	})
 }
+
+// With a password configured for it, ANONYMOUS is a login with that (RabbitMQ 4.0:
+// anonymous_login_pass).
+func TestAnonymousPassword(t *testing.T) {
+	for _, tt := range []struct {
+		password string
+		err      error
+	}{{"right", nil}, {"wrong", ErrRefused}} {
+		a := newAuthority(t, Config{Mechanisms: []string{Anonymous}, AnonymousUser: "visitor", AnonymousPass: tt.password})
+		putUser(t, a, "visitor", Secret{Password: "right"})
+		u, err := a.Login(t.Context(), Credentials{Mechanism: Anonymous, Peer: there})
+		if !errors.Is(err, tt.err) || err == nil && u.Name != "visitor" {
+			t.Errorf("with the password %s: %q, %v; want error %v", tt.password, u.Name, err, tt.err)
+		}
+	}
+}

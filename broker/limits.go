@@ -82,7 +82,7 @@ func (b *Broker) authConfig() auth.Config {
 		},
 		NoDefaultUser: b.cfg.LoadDefinitions != "",
 		AltKind:       auth.AltKind(a.AltName), AltIndex: a.AltIndex,
-		LoopbackUsers: a.LoopbackUsers, Mechanisms: a.Mechanisms, AnonymousUser: a.AnonymousUser,
+		LoopbackUsers: a.LoopbackUsers, Mechanisms: a.Mechanisms, AnonymousUser: a.AnonymousUser, AnonymousPass: a.AnonymousPass,
 		Algorithm: auth.SHA256, MinPasswordLength: a.MinPasswordLength, PasswordPattern: a.PasswordPattern,
 	}
 	if a.PasswordHash == "SHA512" {

@@ -34,7 +34,7 @@ type levelSet struct {
 func NewLogLevels(configured map[string]config.LogLevel) (*LogLevels, error) {
 	set := &levelSet{categories: map[string]zapcore.Level{}}
 	for category, level := range configured {
-		parsed, err := zapcore.ParseLevel(string(level))
+		parsed, err := parseLevel(string(level))
 		if err != nil {
 			return nil, fmt.Errorf("log level of %s: %w", category, err)
 		}
@@ -91,7 +91,7 @@ func parseLevel(name string) (zapcore.Level, error) {
 // Core makes a core that gives the one below, which takes everything, what these
 // levels let through; level is the output's own.
 func (l *LogLevels) Core(level config.LogLevel, below zapcore.Core) (zapcore.Core, error) {
-	own, err := zapcore.ParseLevel(string(level))
+	own, err := parseLevel(string(level))
 	if err != nil {
 		return nil, fmt.Errorf("log level: %w", err)
 	}

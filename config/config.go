@@ -152,6 +152,9 @@ type Config struct {
 	// LogCategoryFiles are the files of those categories that are not logged to
 	// LogFile but to a file of their own; all else of LogFile counts for them.
 	LogCategoryFiles map[string]string
+	// LogCategoryRotation is for those files that are not moved away as LogFile
+	// is, by category.
+	LogCategoryRotation map[string]Rotation
 	// LogRotation is when the file is moved away.
 	LogRotation Rotation
 	// LogExchange says that the log is published to the exchange
@@ -326,6 +329,9 @@ type Auth struct {
 	Mechanisms []string
 	// AnonymousUser is who ANONYMOUS logs in as; "" refuses it.
 	AnonymousUser string
+	// AnonymousPass is that user's password, which must be right; "" is not looked
+	// at.
+	AnonymousPass string
 	// CertName is the part of a certificate that EXTERNAL takes as the user;
 	// of the alternative names of the kind AltName (dns, ip, email or uri) it
 	// is the one at AltIndex, from 0.
@@ -396,6 +402,9 @@ const (
 	Info  LogLevel = "info"
 	Warn  LogLevel = "warn"
 	Error LogLevel = "error"
+	// Critical is none of what is logged now: only a broker that is broken says
+	// more.
+	Critical LogLevel = "critical"
 )
 
 // A LogFormat is how log lines look.

@@ -104,7 +104,7 @@ func TestWrongValuesAreNamed(t *testing.T) {
 		}
 	}
 	_, err := Load(nil, environment(map[string]string{"LEVERET_LOG_LEVEL": "loud"}))
-	if want := `LEVERET_LOG_LEVEL="loud": want one of [debug info warn error]`; err == nil || err.Error() != want {
+	if want := `LEVERET_LOG_LEVEL="loud": want one of [debug info warn error critical]`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

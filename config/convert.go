@@ -145,7 +145,7 @@ func duration(text string, unit time.Duration, name string) (string, error) {
 	return (time.Duration(n) * unit).String(), nil
 }
 
-// levelWord takes RabbitMQ's name of a level. What is above error is error.
+// levelWord takes RabbitMQ's name of a level. What is above error is critical.
 func levelWord(_, text string) (string, error) {
 	switch text {
 	case "debug", "info", "error":
@@ -155,7 +155,7 @@ func levelWord(_, text string) (string, error) {
 	case "warning", "warn":
 		return "warn", nil
 	case "critical", "alert", "emergency", "none":
-		return "error", nil
+		return "critical", nil
 	}
 	return "", errors.New("want debug, info, notice, warning, error, critical or none")
 }
@@ -219,6 +219,14 @@ func categoryFile(category string) func(_, text string) (string, error) {
 	return func(_, text string) (string, error) { return pair(category, filepath.Clean(text)) }
 }
 
+// rotationLine makes CATEGORY.FIELD=VALUE.
+func rotationLine(field string) func(category, text string) (string, error) {
+	return func(category, text string) (string, error) {
+		line := category + "." + field + "=" + text
+		return line, setCategoryRotation(&Config{}, line)
+	}
+}
+
 // ratesMode takes how much of rates there is; true is what basic means.
 func ratesMode(_, text string) (string, error) {
 	switch text {
@@ -245,6 +253,18 @@ func addition(_, text string) (string, error) {
 		return string(Overwrite), err
 	}
 	return string(Missing), err
+}
+
+// least takes the smaller of two limits.
+func least(have, text string) string {
+	a, err := strconv.Atoi(have)
+	if err != nil { // none yet, or infinity
+		return text
+	}
+	if b, err := strconv.Atoi(text); text == "infinity" || err == nil && b > a {
+		return have
+	}
+	return text
 }
 
 // pair makes name=value.

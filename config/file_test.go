@@ -278,7 +278,7 @@ func TestKeys(t *testing.T) {
 		}},
 		{"log.file = false", func(*Config) {}},
 		{"log.connection.level = debug\nlog.queue.level = none\nlog.console.use_colors = off\nlog.console.stdio = stderr\nlog.console.formatter.time_format = epoch_secs\nlog.console.formatter.level_format = uc4", func(c *Config) {
-			c.LogLevels = map[string]LogLevel{"connection": Debug, "queue": Error}
+			c.LogLevels = map[string]LogLevel{"connection": Debug, "queue": Critical}
 			c.LogColors, c.LogStderr, c.LogTime, c.LogLevelName = "never", true, "epoch_secs", "uc4"
 		}},
 		{"log.file.rotation.date = $W0D23\nlog.file.rotation.size = 10MiB\nlog.file.rotation.count = 3\nlog.file.rotation.compress = true\nlog.file.formatter.time_format = rfc3339_T\nlog.file.formatter.level_format = lc", func(c *Config) {
@@ -307,13 +307,27 @@ func TestKeys(t *testing.T) {
 			c.DefaultLimits = []DefaultLimits{{"1", "^v", -1, 6}, {"2", ".*", 0, -1}}
 		}},
 		{"default_policies.operator.p.vhost_pattern = ^v\ndefault_policies.operator.p.queue_pattern = ^q\ndefault_policies.operator.p.apply_to = classic_queues\ndefault_policies.operator.p.expires = 2h\n" +
-			"default_policies.operator.p.message_ttl = 1d\ndefault_policies.operator.p.max_length = 100\ndefault_policies.operator.p.max_length_bytes = 1MiB\ndefault_policies.operator.p.delivery_limit = 3", func(c *Config) {
+			"default_policies.operator.p.message_ttl = 1d\ndefault_policies.operator.p.max_length = 100\ndefault_policies.operator.p.max_length_bytes = 1MiB\ndefault_policies.operator.p.delivery_limit = 3\n" +
+			"default_policies.operator.p.max_in_memory_length = 7\ndefault_policies.operator.p.max_in_memory_bytes = 1kB\ndefault_policies.operator.p.classic_queues.queue_version = 2", func(c *Config) {
 			c.DefaultPolicies = []DefaultPolicy{{"p", "^v", "^q", "classic_queues",
-				map[string]int64{"expires": 7_200_000, "message-ttl": 86_400_000, "max-length": 100, "max-length-bytes": 1 << 20, "delivery-limit": 3}}}
+				map[string]int64{"expires": 7_200_000, "message-ttl": 86_400_000, "max-length": 100, "max-length-bytes": 1 << 20, "delivery-limit": 3,
+					"max-in-memory-length": 7, "max-in-memory-bytes": 1000, "queue-version": 2}}}
 		}},
 		{"message_interceptors.incoming.set_header_timestamp.overwrite = true\nmessage_interceptors.incoming.set_header_routing_node.overwrite = false\n" +
 			"deprecated_features.permit.transient_nonexcl_queues = false\ndeprecated_features.permit.global_qos = false\ndeprecated_features.permit.queue_master_locator = false\ndeprecated_features.permit.management_metrics_collection = false", func(c *Config) {
 			c.Intercept, c.Deprecated, c.HTTP.DisableStats = Intercept{Overwrite, Missing}, Deprecated{TransientQueues: true, GlobalQoS: true, MasterLocator: true}, true
+		}},
+		{"log.connection.file = /c.log\nlog.connection.rotation.size = 1kB\nlog.connection.rotation.date = $D0\nlog.connection.rotation.count = 2\nlog.file.rotation.compress = true\nlog.file.rotation.size = 9", func(c *Config) {
+			c.LogCategoryFiles = map[string]string{"connection": "/c.log"}
+			c.LogRotation = Rotation{Size: 9, Count: 5, Compress: true}
+			c.LogCategoryRotation = map[string]Rotation{"connection": {Size: 1000, Date: "$D0", Count: 2, Compress: true}}
+		}},
+		{"log.exchange = true\nlog.exchange.formatter.time_format = epoch_secs\nlog.exchange.formatter.level_format = uc\nlog.exchange.formatter.single_line = on\nlog.exchange.formatter.plaintext.format = $msg!", func(c *Config) {
+			c.LogExchangeTime, c.LogExchangeLevelName, c.LogExchangeStyle = "epoch_secs", "uc", LogStyle{SingleLine: true, Pattern: "$msg!"}
+		}},
+		{"ranch_connection_max = 10\nconnection_max = 20\nmax_connections = infinity", func(c *Config) { c.Limits.MaxConnections = 10 }},
+		{"auth_mechanisms.1 = ANONYMOUS\nanonymous_login_user = v\nanonymous_login_pass = p", func(c *Config) {
+			c.Auth.Mechanisms, c.Auth.AnonymousUser, c.Auth.AnonymousPass = []string{"ANONYMOUS"}, "v", "p"
 		}},
 		{"cluster_tags.region = eu\ncluster_tags.env = test\nnode_tags.rack = 1\nproduct.version = 9\nmotd_file = /motd", func(c *Config) {
 			c.ClusterTags, c.NodeTags = map[string]string{"region": "eu", "env": "test"}, map[string]string{"rack": "1"}
@@ -362,6 +376,9 @@ func TestWrongFilesAreNamed(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"\nbogus.key = 1", "r.conf:2: there is no setting bogus.key: correct or remove the line"},
 		{"listener.tcp.1 = 5672", "r.conf:1: there is no setting listener.tcp.1; did you mean listeners.tcp.1?"},
+		{"log.console.rotation.size = 1", "r.conf:1: log.console.rotation.size = 1: there is no category console; the categories are [default connection channel queue mirroring federation upgrade ra user]"},
+		{"log.ra.rotation.count = x", "r.conf:1: log.ra.rotation.count = x: count of ra: want a number from 0 to 10000"},
+		{"ssl_options.crl_check = true", "r.conf:1: ssl_options.crl_check = true: " + noRevocation},
 		{"hartbeat = 1", "r.conf:1: there is no setting hartbeat; did you mean heartbeat?"},
 		{"ssl_options.cafile = x", "r.conf:1: there is no setting ssl_options.cafile; did you mean ssl_options.certfile, ssl_options.keyfile or ssl_options.cacertfile?"},
 		{"Heartbeat = 1\nHeartbeat = 2", "r.conf:1: there is no setting Heartbeat; did you mean heartbeat?\nFILEr.conf:2: there is no setting Heartbeat; did you mean heartbeat?"},

@@ -56,12 +56,11 @@ func idleKeys() []string {
 		"max_message_size.*", "memory_monitor_interval", "message_store_shutdown_timeout", "metadata_store.*", "mirroring_sync_batch_size",
 		"mirroring_sync_max_throughput", "mnesia_table_loading_retry_limit", "mnesia_table_loading_retry_timeout", "net_ticktime",
 		"num_acceptors.*", "prevent_startup_if_node_was_reset", "queue_index_embed_msgs_below", "queue_index_max_journal_entries",
-		"queue_leader_locator", "queue_master_locator", "quorum_queue.*", "raft.*", "ranch_connection_max",
+		"queue_leader_locator", "queue_master_locator", "quorum_queue.*", "raft.*",
 		"reverse_dns_lookups", "runtime_parameters.*", "socket_writer.*", "stream.*", "sysmon_handler.*", "vhost_restart_strategy",
 		"vm_memory_calculation_strategy", "vm_memory_high_watermark_paging_ratio",
 		// What is not there.
-		"consumer_disconnected_timeout", "deprecated_features.permit.*", "default_policies.operator.*.max_in_memory_length",
-		"default_policies.operator.*.max_in_memory_bytes", "default_policies.operator.*.classic_queues.ha_mode",
+		"consumer_disconnected_timeout", "deprecated_features.permit.*", "default_policies.operator.*.classic_queues.ha_mode",
 		"default_policies.operator.*.classic_queues.ha_params", "default_policies.operator.*.classic_queues.ha_sync_mode",
 		"tcp_listen_options.buffer", "tcp_listen_options.delay_send", "tcp_listen_options.linger.on", "tcp_listen_options.linger.timeout",
 		"tcp_listen_options.exit_on_close", "tcp_listen_options.send_timeout", "tcp_listen_options.send_timeout_close", "tcp_listen_options.dontroute",
@@ -79,7 +78,7 @@ func idleKeys() []string {
 		"management.ssl.secure_renegotiate", "management.ssl.backlog", "management.ssl.compress", "management.ssl.idle_timeout",
 		"management.ssl.inactivity_timeout", "management.ssl.request_timeout", "management.ssl.shutdown_timeout", "management.ssl.max_keepalive", "management.ssl.dhfile",
 		// Users, definitions.
-		"anonymous_login_pass", "definitions.skip_if_unchanged", "definitions.hashing.*", "definitions.tls.*", "definitions.https.server",
+		"definitions.skip_if_unchanged", "definitions.hashing.*", "definitions.tls.*", "definitions.https.server",
 		"session_max_per_connection", "link_max_per_session",
 		// The log.
 		"log.console.color_esc_seqs.*", "log.syslog.*", "log.journald.*", "log.error_logger_format_depth",

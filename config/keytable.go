@@ -86,6 +86,7 @@ func authKeys() []key {
 		{"loopback_users.*", "loopback-users", nameIfTrue, addName},
 		{"auth_mechanisms.*", "auth-mechanisms", nil, addWord},
 		{"anonymous_login_user", "anonymous-login-user", nil, nil},
+		{"anonymous_login_pass", "anonymous-login-pass", plain, nil},
 		{"ssl_cert_login_from", "cert-login-from", nil, nil},
 		{"ssl_cert_login_san_type", "cert-login-san-type", nil, nil},
 		{"ssl_cert_login_san_index", "cert-login-san-index", nil, nil},
@@ -105,9 +106,10 @@ func seedKeys() []key {
 	for _, f := range []string{"pattern", "max_connections", "max_queues"} {
 		list = append(list, key{"default_limits.vhosts.*." + f, "default-limits", fieldLine(f), addLine})
 	}
-	for _, f := range []string{"vhost_pattern", "queue_pattern", "apply_to", "expires", "message_ttl", "max_length", "max_length_bytes", "delivery_limit"} {
+	for _, f := range []string{"vhost_pattern", "queue_pattern", "apply_to", "expires", "message_ttl", "max_length", "max_length_bytes", "delivery_limit", "max_in_memory_length", "max_in_memory_bytes"} {
 		list = append(list, key{"default_policies.operator.*." + f, "default-policies", fieldLine(f), addLine})
 	}
+	list = append(list, key{"default_policies.operator.*.classic_queues.queue_version", "default-policies", fieldLine("queue_version"), addLine})
 	return list
 }
 
@@ -136,8 +138,9 @@ func limitKeys() []key {
 		{"consumer_timeout", "consumer-timeout", milliseconds, nil},
 		{"initial_frame_max", "initial-frame-max", nil, nil},
 		{"ssl_handshake_timeout", "tls-handshake-timeout", milliseconds, nil},
-		{"connection_max", "connection-max", nil, nil},
-		{"max_connections", "connection-max", nil, nil},
+		{"connection_max", "connection-max", nil, least},
+		{"max_connections", "connection-max", nil, least},
+		{"ranch_connection_max", "connection-max", nil, least},
 		{"channel_max_per_node", "channel-max-per-node", nil, nil},
 		{"vhost_max", "vhost-max", nil, nil},
 		{"cluster_queue_limit", "queue-limit", nil, nil},
@@ -208,6 +211,15 @@ func logKeys() []key {
 		list = append(list,
 			key{"log." + c + ".level", "log-levels", categoryLevel(c), addWord},
 			key{"log." + c + ".file", "log-category-files", categoryFile(c), addWord})
+	}
+	return append(list, rotationKeys()...)
+}
+
+// rotationKeys are when files of single categories are moved away.
+func rotationKeys() []key {
+	var list []key
+	for _, field := range []string{"size", "date", "count", "compress"} {
+		list = append(list, key{"log.*.rotation." + field, "log-category-rotation", rotationLine(field), addLine})
 	}
 	return list
 }

@@ -146,6 +146,9 @@ func authSettings() []Setting {
 			set: func(c *Config, s string) error { return setMechanisms(&c.Auth.Mechanisms, s) }},
 		{Name: "anonymous-login-user", Default: "none",
 			set: func(c *Config, s string) error { return setTextOr(&c.Auth.AnonymousUser, s, "none") }},
+		{Name: "anonymous-login-pass", Default: "any", Secret: true,
+			set:  func(c *Config, s string) error { return setText(&c.Auth.AnonymousPass, s) },
+			show: func(*Config) string { return "" }},
 		{Name: "cert-login-from", Default: "distinguished_name",
 			set: func(c *Config, s string) error {
 				return setWord(&c.Auth.CertName, s, DistinguishedName, CommonName, AlternativeName)

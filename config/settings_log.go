@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,8 @@ import (
 // logSettings are what of the log has a flag.
 func logSettings() []Setting {
 	return []Setting{
-		{Name: "log-level", Default: "info", Usage: "least important `level` to log: debug, info, warn or error",
-			set: func(c *Config, s string) error { return setWord(&c.LogLevel, s, Debug, Info, Warn, Error) }},
+		{Name: "log-level", Default: "info", Usage: "least important `level` to log: debug, info, warn, error or critical",
+			set: func(c *Config, s string) error { return setWord(&c.LogLevel, s, Debug, Info, Warn, Error, Critical) }},
 		{Name: "log-format", Default: "console", Usage: "`format` of the log: console or json",
 			set: func(c *Config, s string) error { return setWord(&c.LogFormat, s, Console, JSON) }},
 		{Name: "log-quiet", Default: "false", Switch: true, Usage: "log nothing to standard output",
@@ -20,7 +21,9 @@ func logSettings() []Setting {
 		{Name: "log-dir", Default: "none", Usage: "`folder` of that file, unless its path is absolute",
 			set: func(c *Config, s string) error { return setTextOr(&c.LogDir, s, "none") }},
 		{Name: "log-file-level", Default: "info", Usage: "least important `level` in that file",
-			set: func(c *Config, s string) error { return setWord(&c.LogFileLevel, s, Debug, Info, Warn, Error) }},
+			set: func(c *Config, s string) error {
+				return setWord(&c.LogFileLevel, s, Debug, Info, Warn, Error, Critical)
+			}},
 		{Name: "log-file-format", Default: "console", Usage: "`format` of that file: console or json",
 			set: func(c *Config, s string) error { return setWord(&c.LogFileFormat, s, Console, JSON) }},
 		{Name: "log-levels", Default: "none", Usage: "`levels` of single categories, as in connection=debug,queue=warn",
@@ -66,15 +69,20 @@ func logTargetSettings() []Setting {
 			set: func(c *Config, s string) error { return setCategoryFiles(&c.LogCategoryFiles, s) }},
 		{Name: "log-rotation-size", Default: "none",
 			set: func(c *Config, s string) error { return setSizeOrNone(&c.LogRotation.Size, s) }},
-		{Name: "log-rotation-date", Default: "none", set: setRotationDate},
+		{Name: "log-rotation-date", Default: "none",
+			set: func(c *Config, s string) error { return setRotationDate(&c.LogRotation.Date, s) }},
 		{Name: "log-rotation-count", Default: "5",
 			set: func(c *Config, s string) error { return setNumber(&c.LogRotation.Count, s, 10_000) }},
 		{Name: "log-rotation-compress", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.LogRotation.Compress, s) }},
+		// After the rotation of the usual file, which it begins with.
+		{Name: "log-category-rotation", Default: "none", set: setCategoryRotation},
 		{Name: "log-exchange", Default: "true", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.LogExchange, s) }},
 		{Name: "log-exchange-level", Default: "info",
-			set: func(c *Config, s string) error { return setWord(&c.LogExchangeLevel, s, Debug, Info, Warn, Error) }},
+			set: func(c *Config, s string) error {
+				return setWord(&c.LogExchangeLevel, s, Debug, Info, Warn, Error, Critical)
+			}},
 		{Name: "log-exchange-format", Default: "console",
 			set: func(c *Config, s string) error { return setWord(&c.LogExchangeFormat, s, Console, JSON) }},
 	}
@@ -107,7 +115,7 @@ func setLevels(to *map[string]LogLevel, text string) error {
 			return fmt.Errorf("want category=level with commas in between; the categories are %v", Categories())
 		}
 		var l LogLevel
-		if err := setWord(&l, level, Debug, Info, Warn, Error); err != nil {
+		if err := setWord(&l, level, Debug, Info, Warn, Error, Critical); err != nil {
 			return fmt.Errorf("level of %s: %w", category, err)
 		}
 		levels[category] = l
@@ -116,14 +124,54 @@ func setLevels(to *map[string]LogLevel, text string) error {
 	return nil
 }
 
-func setRotationDate(c *Config, text string) error {
+func setRotationDate(to *string, text string) error {
 	if text == "none" {
-		c.LogRotation.Date = ""
+		*to = ""
 		return nil
 	}
 	if _, err := ParseDate(text); err != nil {
 		return err
 	}
-	c.LogRotation.Date = text
+	*to = text
 	return nil
+}
+
+// setCategoryRotation takes lines CATEGORY.FIELD=VALUE, or the word none.
+func setCategoryRotation(c *Config, text string) error {
+	c.LogCategoryRotation = nil
+	var names []string
+	fresh := func(name string) Rotation {
+		names = append(names, name)
+		return c.LogRotation
+	}
+	list, err := collect(text, fresh, setRotation)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		if !slices.Contains(Categories(), name) {
+			return fmt.Errorf("there is no category %s; the categories are %v", name, Categories())
+		}
+		if c.LogCategoryRotation == nil {
+			c.LogCategoryRotation = map[string]Rotation{}
+		}
+		c.LogCategoryRotation[name] = list[i]
+	}
+	return nil
+}
+
+// setRotation takes one field of a rotation.
+func setRotation(r *Rotation, f field) error {
+	switch f.name {
+	case "size":
+		text, _ := zeroIsNone("", f.value) // cannot fail
+		return setSizeOrNone(&r.Size, text)
+	case "date":
+		return setRotationDate(&r.Date, f.value)
+	case "count":
+		return setNumber(&r.Count, f.value, 10_000)
+	case "compress":
+		return setSwitch(&r.Compress, f.value)
+	}
+	return errors.New("want size, date, count or compress")
 }

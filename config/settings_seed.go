@@ -206,16 +206,21 @@ func policyNumber(f field) (int64, error) {
 			return n, nil
 		}
 		return policyTime(f.value)
-	case "max_length_bytes":
+	case "max_length_bytes", "max_in_memory_bytes":
 		return parseSize(f.value)
-	case "max_length", "delivery_limit":
+	case "queue_version":
+		if f.value != "1" && f.value != "2" {
+			return 0, errors.New("want 1 or 2")
+		}
+		return int64(f.value[0] - '0'), nil
+	case "max_length", "delivery_limit", "max_in_memory_length":
 		n, err := strconv.ParseInt(f.value, 10, 64)
 		if err != nil || n < 0 {
 			return 0, errors.New("want a number")
 		}
 		return n, nil
 	}
-	return 0, errors.New("want vhost_pattern, queue_pattern, apply_to, expires, message_ttl, max_length, max_length_bytes or delivery_limit")
+	return 0, errors.New("want vhost_pattern, queue_pattern, apply_to, expires, message_ttl, max_length, max_length_bytes, max_in_memory_length, max_in_memory_bytes, queue_version or delivery_limit")
 }
 
 // policyTime takes a time with a unit, days too, in milliseconds.

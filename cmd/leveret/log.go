@@ -66,8 +66,8 @@ func (l *programLog) console(cfg config.Config) (zapcore.Core, error) {
 // those that have a file of their own.
 func (l *programLog) openFiles(cfg config.Config) ([]zapcore.Core, error) {
 	var cores []zapcore.Core
-	add := func(path string, takes func(category string) bool) error {
-		f, err := l.open(cfg, path)
+	add := func(path string, rule config.Rotation, takes func(category string) bool) error {
+		f, err := l.open(cfg, path, rule)
 		if err != nil {
 			return err
 		}
@@ -77,13 +77,17 @@ func (l *programLog) openFiles(cfg config.Config) ([]zapcore.Core, error) {
 		return err
 	}
 	if cfg.LogFile != "" {
-		err := add(cfg.LogFile, func(category string) bool { return cfg.LogCategoryFiles[category] == "" })
+		err := add(cfg.LogFile, cfg.LogRotation, func(category string) bool { return cfg.LogCategoryFiles[category] == "" })
 		if err != nil {
 			return cores, err
 		}
 	}
 	for _, own := range slices.Sorted(maps.Keys(cfg.LogCategoryFiles)) {
-		if err := add(cfg.LogCategoryFiles[own], func(category string) bool { return category == own }); err != nil {
+		rule, given := cfg.LogCategoryRotation[own]
+		if !given {
+			rule = cfg.LogRotation
+		}
+		if err := add(cfg.LogCategoryFiles[own], rule, func(category string) bool { return category == own }); err != nil {
 			return cores, err
 		}
 	}
@@ -91,14 +95,14 @@ func (l *programLog) openFiles(cfg config.Config) ([]zapcore.Core, error) {
 }
 
 // open opens a file that is logged to, or takes the one that is open already.
-func (l *programLog) open(cfg config.Config, path string) (*logFile, error) {
+func (l *programLog) open(cfg config.Config, path string, rule config.Rotation) (*logFile, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cfg.LogDir, path)
 	}
 	if f := l.files[path]; f != nil {
 		return f, nil
 	}
-	f, err := openLogFile(path, cfg.LogRotation)
+	f, err := openLogFile(path, rule)
 	if err == nil {
 		l.files[path] = f
 	}
