@@ -1,12 +1,22 @@
 package broker
 
 import (
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"hash"
 	"os"
 	"path/filepath"
 
 	"go.uber.org/zap"
 )
+
+// importedHash is the global parameter with the hash of what was imported last
+// (RabbitMQ 4.0).
+const importedHash = "imported_definition_hash_value"
 
 // importDefinitions imports the configured definitions, before clients are
 // accepted. A start with wrong definitions fails.
@@ -18,17 +28,62 @@ func (b *Broker) importDefinitions() error {
 	if err != nil {
 		return fmt.Errorf("definitions to import: %w; set load_definitions (--load-definitions, LEVERET_LOAD_DEFINITIONS) to a file or folder that is there", err)
 	}
-	for _, name := range files {
-		raw, err := os.ReadFile(name)
-		if err == nil {
-			err = b.api.ImportDefinitions(raw)
-		}
-		if err != nil {
+	texts, err := readDefinitions(files)
+	if err != nil {
+		return err
+	}
+	sum := b.hashDefinitions(texts)
+	if b.cfg.SkipUnchanged && string(b.vhosts.Globals()[importedHash]) == string(sum) {
+		b.log.Info("definitions not imported: they are those of the last import", zap.String("path", b.cfg.LoadDefinitions))
+		return nil
+	}
+	for i, name := range files {
+		if err := b.api.ImportDefinitions(texts[i]); err != nil {
 			return fmt.Errorf("import definitions from %s: %w", name, err)
 		}
 		b.log.Info("definitions imported", zap.String("file", name))
 	}
-	return nil
+	if !b.cfg.SkipUnchanged {
+		return nil
+	}
+	return b.vhosts.SetGlobal(importedHash, sum)
+}
+
+func readDefinitions(files []string) ([][]byte, error) {
+	var texts [][]byte
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("import definitions from %s: %w", name, err)
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}
+
+// hashDefinitions is a hash of all texts, as JSON.
+func (b *Broker) hashDefinitions(texts [][]byte) json.RawMessage {
+	h := newHash(b.cfg.DefinitionsHash)
+	for _, text := range texts {
+		_, _ = h.Write(text) // never fails
+	}
+	raw, _ := json.Marshal(base64.StdEncoding.EncodeToString(h.Sum(nil))) // a string has a JSON form always
+	return raw
+}
+
+// newHash makes a hash by RabbitMQ's name for it.
+func newHash(name string) hash.Hash {
+	switch name {
+	case "sha":
+		return sha1.New()
+	case "sha224":
+		return sha256.New224()
+	case "sha384":
+		return sha512.New384()
+	case "sha512":
+		return sha512.New()
+	}
+	return sha256.New()
 }
 
 // definitionFiles are the file, or the .json files of the folder in the order

@@ -94,6 +94,10 @@ type Config struct {
 	// is imported at every start; "" is none. With it there is no default user
 	// and no default vhost.
 	LoadDefinitions string
+	// SkipUnchanged does not import them if they are those of the last import, by
+	// the hash DefinitionsHash (sha, sha224, sha256, sha384 or sha512).
+	SkipUnchanged   bool
+	DefinitionsHash string
 	// DefaultUsers, DefaultLimits and DefaultPolicies are for vhosts when they
 	// are made.
 	DefaultUsers    []DefaultUser
@@ -464,6 +468,7 @@ func Default() Config {
 			TLSTimeout:       5 * time.Second,
 			ConsumerTimeout:  30 * time.Minute,
 		},
+		DefinitionsHash:  "sha256",
 		DefaultQueueType: "classic",
 		ProductName:      "Leveret",
 		LogLevel:         Info,

@@ -78,7 +78,7 @@ func idleKeys() []string {
 		"management.ssl.secure_renegotiate", "management.ssl.backlog", "management.ssl.compress", "management.ssl.idle_timeout",
 		"management.ssl.inactivity_timeout", "management.ssl.request_timeout", "management.ssl.shutdown_timeout", "management.ssl.max_keepalive", "management.ssl.dhfile",
 		// Users, definitions.
-		"definitions.skip_if_unchanged", "definitions.hashing.*", "definitions.tls.*", "definitions.https.server",
+		"definitions.tls.*", "definitions.https.server",
 		"session_max_per_connection", "link_max_per_session",
 		// The log.
 		"log.console.color_esc_seqs.*", "log.syslog.*", "log.journald.*", "log.error_logger_format_depth",

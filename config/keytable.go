@@ -70,6 +70,8 @@ func nodeKeys() []key {
 		{"load_definitions", "load-definitions", nil, nil},
 		{"management.load_definitions", "load-definitions", nil, nil},
 		{"definitions.local.path", "load-definitions", nil, nil},
+		{"definitions.skip_if_unchanged", "definitions-skip-unchanged", boolean, nil},
+		{"definitions.hashing.algorithm", "definitions-hash", nil, nil},
 	}
 }
 

@@ -18,6 +18,12 @@ func moreNodeSettings() []Setting {
 		{Name: "cluster-tags", Default: "none", set: func(c *Config, s string) error { return setPairs(&c.ClusterTags, s) }},
 		{Name: "pid-file", Default: "none", set: func(c *Config, s string) error { return setTextOr(&c.PidFile, s, "none") }},
 		{Name: "keep-pid-file", Default: "false", Switch: true, set: func(c *Config, s string) error { return setSwitch(&c.KeepPidFile, s) }},
+		{Name: "definitions-skip-unchanged", Default: "false", Switch: true,
+			set: func(c *Config, s string) error { return setSwitch(&c.SkipUnchanged, s) }},
+		{Name: "definitions-hash", Default: "sha256",
+			set: func(c *Config, s string) error {
+				return setWord(&c.DefinitionsHash, s, "sha", "sha224", "sha256", "sha384", "sha512")
+			}},
 		{Name: "product-version", Default: "this build's",
 			set:  func(c *Config, s string) error { return setText(&c.ProductVersion, s) },
 			show: func(*Config) string { return "this build's" }},
