@@ -167,6 +167,15 @@ func (a *api) request(method, path, body string, edit func(*http.Request)) *http
 	return w
 }
 
+// through sends the answer to a GET through another writer.
+func (a *api) through(pipe *brokenPipe, path string) {
+	r := httptest.NewRequestWithContext(a.t.Context(), "GET", "/api"+path, nil)
+	r.RemoteAddr = "127.0.0.1:40000"
+	r.SetBasicAuth("guest", "guest")
+	pipe.ResponseWriter = httptest.NewRecorder()
+	a.s.ServeHTTP(pipe, r)
+}
+
 // as is an edit that logs in as somebody else, with the password "secret".
 func as(user string) func(*http.Request) {
 	return func(r *http.Request) { r.SetBasicAuth(user, "secret") }

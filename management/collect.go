@@ -47,7 +47,7 @@ func (t *totals) orNone(vhost string) *figures {
 }
 
 // collect adds up what there is now. If each is not nil it gets every object
-// with its figures.
+// with its figures, which it may not keep.
 func collect(cfg *Config, each func(p part, c *counters)) *totals {
 	t := &totals{at: time.Now(), vhosts: make(map[string]*figures), past: readPast(cfg), churn: churnCounters(cfg)}
 	if each == nil {
@@ -56,21 +56,32 @@ func collect(cfg *Config, each func(p part, c *counters)) *totals {
 	for _, name := range cfg.VHosts.Names() {
 		t.vhost(cfg, name, each)
 	}
-	for _, i := range cfg.Connections.Connections() {
-		f, c := t.of(i.VHost), connectionCounters(&i)
+	t.open(cfg.Connections, each)
+	t.took = time.Since(t.at)
+	return t
+}
+
+// open adds up what clients have open.
+func (t *totals) open(from Connections, each func(p part, c *counters)) {
+	connections, channels := from.Connections(), from.Channels()
+	var c counters // one for all: each gets its address
+	for n := range connections {
+		i := &connections[n]
+		f := t.of(i.VHost)
+		c = connectionCounters(i)
 		f.connections++
 		f.counters.plus(&c)
 		each(part{aConnection, i.VHost, i.Name}, &c)
 	}
-	for _, i := range cfg.Connections.Channels() {
-		f, c := t.of(i.VHost), channelCounters(&i)
+	for n := range channels {
+		i := &channels[n]
+		f := t.of(i.VHost)
+		c = channelCounters(i)
 		f.channels++
 		f.counters[mConfirm] += c[mConfirm]
 		f.counters[mReturnUnroutable] += c[mReturnUnroutable]
 		each(part{aChannel, i.VHost, channelName(i.Connection, i.Number)}, &c)
 	}
-	t.took = time.Since(t.at)
-	return t
 }
 
 // vhost adds up a vhost's queues and exchanges. Publishes are counted where
@@ -81,9 +92,10 @@ func (t *totals) vhost(cfg *Config, name string, each func(p part, c *counters))
 		return // deleted meanwhile
 	}
 	f := t.of(name)
+	var c counters // one for all: each gets its address
 	for _, q := range v.QueueRefs() {
 		st := q.Queue.Status()
-		c := queueCounters(&st)
+		c = queueCounters(&st)
 		f.queues++
 		f.consumers += st.Consumers
 		each(part{aQueue, name, q.Spec.Name}, &c)
@@ -94,7 +106,7 @@ func (t *totals) vhost(cfg *Config, name string, each func(p part, c *counters))
 		if hidden(v, &info) {
 			continue
 		}
-		c := exchangeCounters(&info)
+		c = exchangeCounters(&info)
 		f.exchanges++
 		f.counters[mPublish] += c[mPublishIn]
 		each(part{anExchange, name, info.X.Name}, &c)

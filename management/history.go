@@ -143,8 +143,8 @@ func rangeOf(m metric) int {
 	return 0
 }
 
-// A details function makes the _details member of a figure.
-type details func(w view, m metric, now int64) object
+// A details function makes the _details member of a figure: an object or a rateOnly.
+type details func(w view, m metric, now int64) any
 
 // details is what the query asks for: the rate, and with a range the samples.
 func (r *request) details() (details, error) {
@@ -160,12 +160,12 @@ func (r *request) details() (details, error) {
 		}
 	}
 	if !asked {
-		return func(w view, m metric, _ int64) object { return object{{"rate", w.rate(m)}} }, nil
+		return func(w view, m metric, _ int64) any { return rateOnly(w.rate(m)) }, nil
 	}
-	return func(w view, m metric, now int64) object {
+	return func(w view, m metric, now int64) any {
 		t := ranges[rangeOf(m)]
 		if t.incr == 0 {
-			return object{{"rate", w.rate(m)}}
+			return rateOnly(w.rate(m))
 		}
 		return t.details(w, m, now)
 	}, nil

@@ -47,6 +47,8 @@ func asObject(v any) (object, bool) {
 	switch v := v.(type) {
 	case object:
 		return v, true
+	case rateOnly:
+		return object{{"rate", rate(v)}}, true
 	case frames.Table:
 		o := make(object, len(v))
 		for i, f := range v {
@@ -68,6 +70,13 @@ func (o object) MarshalJSON() ([]byte, error) { return appendJSON(nil, o), nil }
 
 // A rate is a number per second; it is always written as a float.
 type rate float64
+
+// A rateOnly is the object whose one member is a rate. Lists have ten of them for
+// each queue, most of them 0, which then take no memory.
+type rateOnly float64
+
+// noMembers is the empty object, for what most queues have none of; immutable.
+var noMembers any = object{}
 
 // appendJSON appends a value as JSON. Field tables become objects, and bytes
 // that are no UTF-8 base64 (RabbitMQ 4.0).
@@ -91,6 +100,8 @@ func appendJSON(dst []byte, v any) []byte {
 		return appendFloat(dst, v)
 	case rate:
 		return appendRate(dst, float64(v))
+	case rateOnly:
+		return append(appendRate(append(dst, `{"rate":`...), float64(v)), '}')
 	case object:
 		return appendObject(dst, v)
 	case []object:

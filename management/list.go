@@ -2,6 +2,7 @@ package management
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -44,23 +45,32 @@ func plain(all []object) (reply, error) {
 }
 
 // heavyFrom is the length from which a list waits for its turn, so that many
-// requests for long ones take one processor of four at most.
+// requests for long ones take one processor of four at most, and is sent in bits.
 const heavyFrom = 1000
 
-// page makes the body: what the query asks for.
-func (l *list) page(r *request) (any, error) {
+// write answers with what the query asks for.
+func (l *list) write(r *request) error {
 	p, err := r.paging()
 	if err != nil {
-		return nil, err
-	}
-	if len(l.rows) >= heavyFrom {
-		r.s.heavy <- struct{}{}
-		defer func() { <-r.s.heavy }()
+		return err
 	}
 	if l.unpaged || p == nil {
 		l.sort(r)
-		return l.objects(r, l.rows), nil
+		if len(l.rows) >= heavyFrom {
+			l.stream(r)
+			return nil
+		}
+		b := r.s.buffer()
+		*b, _ = l.append(*b, r, l.rows)
+		r.writeRaw(http.StatusOK, *b)
+		r.s.release(b)
+		return nil
 	}
+	return l.writePage(r, p)
+}
+
+// writePage answers with one page.
+func (l *list) writePage(r *request, p *paging) error {
 	total := len(l.rows)
 	if p.match != nil {
 		l.rows = matching(l.rows, p.match)
@@ -68,19 +78,25 @@ func (l *list) page(r *request) (any, error) {
 	filtered := len(l.rows)
 	from := (p.page - 1) * p.size
 	if from >= filtered && p.page > 1 {
-		return nil, &failure{http.StatusBadRequest, "page_out_of_range", pageOutOfRange(p, filtered)}
+		return &failure{http.StatusBadRequest, "page_out_of_range", pageOutOfRange(p, filtered)}
 	}
 	l.sort(r)
-	items := l.objects(r, l.rows[from:min(from+p.size, filtered)])
-	return object{
+	items, b := r.s.buffer(), r.s.buffer()
+	var n int
+	*items, n = l.append(*items, r, l.rows[from:min(from+p.size, filtered)])
+	*b = appendObject(*b, object{
 		{"filtered_count", filtered},
-		{"item_count", len(items)},
-		{"items", items},
+		{"item_count", n},
+		{"items", json.RawMessage(*items)},
 		{"page", p.page},
 		{"page_count", (filtered + p.size - 1) / p.size},
 		{"page_size", p.size},
 		{"total_count", total},
-	}, nil
+	})
+	r.writeRaw(http.StatusOK, *b)
+	r.s.release(items)
+	r.s.release(b)
+	return nil
 }
 
 func pageOutOfRange(p *paging, n int) string {
@@ -97,13 +113,58 @@ func matching(all []row, match func(name string) bool) []row {
 	return kept
 }
 
-func (l *list) objects(r *request, wanted []row) []object {
+// append appends rows as a JSON array and says how many there were: what has gone
+// meanwhile is left out.
+func (l *list) append(dst []byte, r *request, rows []row) (out []byte, n int) {
+	out, n = l.appendRows(append(dst, '['), r, rows, 0)
+	return append(out, ']'), n
+}
+
+// appendRows appends rows with commas between them, and before them if there were
+// any. It returns how many there are then.
+func (l *list) appendRows(dst []byte, r *request, rows []row, before int) (out []byte, n int) {
 	columns := r.columns()
-	items := make([]object, len(wanted))
-	for i, w := range wanted {
-		items[i] = columns.only(w.object(r, l.details))
+	n = before
+	for _, w := range rows {
+		o := w.object(r, l.details)
+		if o == nil {
+			continue
+		}
+		if n > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendObject(dst, columns.only(o))
+		n++
 	}
-	return items
+	return dst, n
+}
+
+// streamed is how many rows of a long list are made before they are sent. A slow
+// client holds the memory of so many, and nobody's turn.
+const streamed = 100
+
+// stream answers with a long list bit by bit.
+func (l *list) stream(r *request) {
+	send := r.begin(http.StatusOK)
+	b, n := r.s.buffer(), 0
+	defer r.s.release(b)
+	*b = append(*b, '[')
+	for rows := range slices.Chunk(l.rows, streamed) {
+		*b, n = l.turn(*b, r, rows, n)
+		if !send(*b) {
+			return
+		}
+		*b = (*b)[:0]
+	}
+	send(append(*b, ']'))
+	send(nil)
+}
+
+// turn is appendRows when it is this list's turn.
+func (l *list) turn(dst []byte, r *request, rows []row, before int) ([]byte, int) {
+	r.s.heavy <- struct{}{}
+	defer func() { <-r.s.heavy }()
+	return l.appendRows(dst, r, rows, before)
 }
 
 // sort sorts by the one key of the query. What is equal keeps its order.
@@ -122,13 +183,15 @@ func (l *list) sort(r *request) {
 		row
 		key any
 	}
+	if len(l.rows) >= heavyFrom {
+		r.s.heavy <- struct{}{}
+		defer func() { <-r.s.heavy }()
+	}
 	all := make([]keyed, len(l.rows))
 	for i, w := range l.rows {
 		all[i] = keyed{w, w.sortKey(key)}
 		if key != "name" && key != "vhost" || w.name == "" {
-			o := w.object(r, l.details)
-			all[i].object = func(*request, details) object { return o }
-			all[i].key, _ = o.get(key)
+			all[i].key = sortable(w.object(r, l.details), key)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b keyed) int {
@@ -142,6 +205,20 @@ func (l *list) sort(r *request) {
 		l.rows[i] = all[i].row
 	}
 }
+
+// sortable is the member of an object at a dotted path: a number, a bool or text; nil
+// if there is none. It keeps nothing of the object.
+func sortable(o object, path string) any {
+	v, _ := o.get(path)
+	switch v.(type) {
+	case object, rateOnly, []object, []any, []string, frames.Table, map[string]any:
+		return unordered(appendJSON(nil, v))
+	}
+	return v
+}
+
+// An unordered value comes after all that have an order; its JSON tells it apart.
+type unordered string
 
 // sortKey is the key of a row by the two names that need no object.
 func (w row) sortKey(key string) any {
@@ -175,6 +252,8 @@ func sortTerm(v any) (rank int, n float64, s string) {
 		return 1, 0, strconv.FormatBool(v)
 	case string:
 		return 2, 0, v
+	case unordered:
+		return 3, 0, string(v)
 	}
 	if n, ok := frames.Integer(v); ok {
 		return 0, float64(n), ""

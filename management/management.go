@@ -251,6 +251,7 @@ type Server struct {
 	queues  queueLists
 	alive   sync.Mutex    // held for one aliveness test
 	gzips   sync.Pool     // of *gzip.Writer
+	buffers sync.Pool     // of *[]byte; see buffer
 	heavy   chan struct{} // held while a long list is made
 	running sync.WaitGroup
 

@@ -4,9 +4,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
+	"weak"
 
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/quorum"
@@ -18,11 +20,11 @@ import (
 func queues(r *request) (reply, error) {
 	vhosts := r.vhosts()
 	if len(vhosts) == 1 {
-		return r.rows(r.s.queues.of(vhosts[0]))
+		return r.rows(r.s.queues.of(vhosts[0], r.s.cfg.VHosts))
 	}
 	var all []row
 	for _, v := range vhosts {
-		all = append(all, r.s.queues.of(v)...)
+		all = append(all, r.s.queues.of(v, r.s.cfg.VHosts)...)
 	}
 	return r.rows(all)
 }
@@ -33,14 +35,21 @@ type queueRow struct {
 	info  vhost.QueueInfo
 }
 
-func newQueueRow(v *vhost.VHost, info vhost.QueueInfo) row {
-	q := &queueRow{v.Name(), info}
-	return row{q.vhost, info.Spec.Name, func(r *request, d details) object { return r.queueObject(q, d, false) }}
+// newQueueRow is a queue of a list, looked at when it is shown. One that has gone by
+// then is not shown.
+func newQueueRow(v *vhost.VHost, name string) row {
+	return row{v.Name(), name, func(r *request, d details) object {
+		info, err := v.QueueInfo(name)
+		if err != nil {
+			return nil
+		}
+		return r.queueObject(&queueRow{v.Name(), info}, d, false)
+	}}
 }
 
-// queueLists keep the lists of queues for a moment if they are long: listing
-// costs time under the vhost's lock. The figures in them are always fresh. The
-// zero value is ready.
+// queueLists keep the names of queues in order until a queue comes or goes, and a
+// moment longer if there are many and they come and go all the time. What is shown
+// of them is always fresh. The zero value is ready.
 type queueLists struct {
 	mu      sync.Mutex // guards byVHost; held while a list is made, which many then share
 	byVHost map[*vhost.VHost]queueList
@@ -49,7 +58,8 @@ type queueLists struct {
 type queueList struct {
 	at   time.Time
 	took time.Duration
-	rows []row // not to be changed
+	of   weak.Pointer[vhost.QueueRef] // the first of what the rows were made of; nil for none
+	rows []row                        // not to be changed
 }
 
 const (
@@ -63,27 +73,52 @@ const (
 	maxLists = 100
 )
 
+// stale says that the list must be made again, the queues being what refs says.
+func (l *queueList) stale(refs []vhost.QueueRef) bool {
+	if l.of == firstOf(refs) {
+		return false // the very same slice: vhosts make a new one after each change
+	}
+	return l.took < slowListing || time.Since(l.at) >= min(listingShare*l.took, maxStale)
+}
+
+// firstOf tells a slice apart from others, without keeping the queues.
+func firstOf(refs []vhost.QueueRef) weak.Pointer[vhost.QueueRef] {
+	if len(refs) == 0 {
+		return weak.Pointer[vhost.QueueRef]{}
+	}
+	return weak.Make(&refs[0])
+}
+
 // of lists the queues of a vhost by name.
-func (l *queueLists) of(v *vhost.VHost) []row {
+func (l *queueLists) of(v *vhost.VHost, all *vhost.Set) []row {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if kept, ok := l.byVHost[v]; ok && time.Since(kept.at) < min(listingShare*kept.took, maxStale) {
+	refs := v.QueueRefs()
+	if kept, ok := l.byVHost[v]; ok && !kept.stale(refs) {
 		return kept.rows
 	}
-	list := queueList{at: time.Now()}
-	for info := range v.Queues() {
-		list.rows = append(list.rows, newQueueRow(v, info))
+	list := queueList{at: time.Now(), of: firstOf(refs), rows: make([]row, len(refs))}
+	for i := range refs {
+		list.rows[i] = newQueueRow(v, refs[i].Spec.Name)
 	}
+	slices.SortFunc(list.rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
 	list.took = time.Since(list.at)
-	if list.took < slowListing {
-		delete(l.byVHost, v)
-		return list.rows
-	}
+	l.forgetLocked(all)
+	l.byVHost[v] = list
+	return list.rows
+}
+
+// forgetLocked makes room: it lets go of vhosts that are no more, and of all if there
+// are too many. l.mu must be held.
+func (l *queueLists) forgetLocked(all *vhost.Set) {
 	if l.byVHost == nil || len(l.byVHost) >= maxLists {
 		l.byVHost = make(map[*vhost.VHost]queueList)
 	}
-	l.byVHost[v] = list
-	return list.rows
+	for v := range l.byVHost {
+		if now, _ := all.Get(v.Name()); now != v {
+			delete(l.byVHost, v)
+		}
+	}
 }
 
 func oneQueue(r *request) (reply, error) {
@@ -111,14 +146,15 @@ func oneQueue(r *request) (reply, error) {
 func (r *request) withoutStats() bool { return r.s.cfg.DisableStats || r.flag("disable_stats") }
 
 // queueObject describes a queue. The object of a single one has its policies as
-// null if there are none; a list leaves them out (RabbitMQ 4.0).
+// null if there are none; a list leaves them out (RabbitMQ 4.0). It is good until
+// the request describes the next one.
 func (r *request) queueObject(q *queueRow, d details, single bool) object {
 	info := &q.info
-	o := make(object, 0, 48)
-	o = append(o, member{"name", info.Spec.Name}, member{"vhost", q.vhost}, member{"durable", info.Spec.Durable},
+	o := append(r.scratch[:0], member{"name", info.Spec.Name}, member{"vhost", q.vhost}, member{"durable", info.Spec.Durable},
 		member{"auto_delete", info.Spec.AutoDelete}, member{"exclusive", info.Spec.Exclusive}, member{"arguments", info.Spec.Arguments.Table},
 		member{"node", r.s.cfg.Node}, member{"state", "running"}, member{"type", info.Spec.Arguments.Type})
 	addPolicies(&o, info, single)
+	defer func() { r.scratch = o }() // with the room it has found
 	if !r.withoutStats() {
 		addEffective(&o, info)
 		r.addQueueFigures(&o, q, d, single)
@@ -139,7 +175,7 @@ func addPolicies(o *object, info *vhost.QueueInfo, single bool) {
 
 func addEffective(o *object, info *vhost.QueueInfo) {
 	if len(info.Effective) == 0 {
-		o.add("effective_policy_definition", object{})
+		o.add("effective_policy_definition", noMembers)
 		return
 	}
 	o.add("effective_policy_definition", map[string]any(info.Effective))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A reply is what a handler answers with. The zero value is 204.
@@ -40,12 +41,7 @@ func (r *request) answer(a reply) error {
 		r.w.Header().Set("Location", a.location)
 	}
 	if a.list != nil {
-		body, err := a.list.page(r)
-		if err != nil {
-			return err
-		}
-		r.write(http.StatusOK, body)
-		return nil
+		return a.list.write(r)
 	}
 	if a.stream != nil {
 		return a.stream()
@@ -72,29 +68,39 @@ func (r *request) answer(a reply) error {
 // writeGzip compresses with a writer that was used before, if there is one: a
 // new one allocates 800 KB.
 func (s *Server) writeGzip(w io.Writer, b []byte) {
-	z, used := s.gzips.Get().(*gzip.Writer)
-	if used {
-		z.Reset(w)
-	} else {
-		z, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
-	}
+	z := s.gzip(w)
 	z.Write(b) // the client has gone if this fails
 	z.Close()
 	s.gzips.Put(z)
 }
 
+// gzip is a writer to w, to be given back to s.gzips.
+func (s *Server) gzip(w io.Writer) *gzip.Writer {
+	z, used := s.gzips.Get().(*gzip.Writer)
+	if !used {
+		z, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
+		return z
+	}
+	z.Reset(w)
+	return z
+}
+
 // gzipFrom is the size from which an answer is worth compressing, in bytes.
 const gzipFrom = 1 << 10
 
-// write writes an answer as JSON. The headers are RabbitMQ's.
+// write writes an answer as JSON.
 func (r *request) write(status int, body any) {
+	b := r.s.buffer()
+	*b = appendJSON(*b, body)
+	r.writeRaw(status, *b)
+	r.s.release(b)
+}
+
+// writeRaw writes an answer that is JSON.
+func (r *request) writeRaw(status int, b []byte) {
 	h := r.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("Vary", "accept, accept-encoding, origin")
-	h.Set("Content-Security-Policy", "script-src 'self' 'unsafe-eval' 'unsafe-inline'; object-src 'self'")
-	b := appendJSON(nil, body)
-	if len(b) >= gzipFrom && strings.Contains(r.http.Header.Get("Accept-Encoding"), "gzip") && r.http.Method != http.MethodHead {
+	setJSON(h)
+	if len(b) >= gzipFrom && r.takesGzip() {
 		h.Set("Content-Encoding", "gzip")
 		r.w.WriteHeader(status)
 		r.s.writeGzip(r.w, b)
@@ -103,4 +109,70 @@ func (r *request) write(status int, body any) {
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	r.w.WriteHeader(status)
 	r.w.Write(b) // the client has gone if this fails
+}
+
+// setJSON sets the headers that answers in JSON have (RabbitMQ 4.0).
+func setJSON(h http.Header) {
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Vary", "accept, accept-encoding, origin")
+	h.Set("Content-Security-Policy", "script-src 'self' 'unsafe-eval' 'unsafe-inline'; object-src 'self'")
+}
+
+func (r *request) takesGzip() bool {
+	return strings.Contains(r.http.Header.Get("Accept-Encoding"), "gzip") && r.http.Method != http.MethodHead
+}
+
+// maxBuffer is the size from which a buffer is not used again, in bytes.
+const maxBuffer = 1 << 20
+
+// buffer is an empty buffer for an answer, to be given to release when it was sent.
+func (s *Server) buffer() *[]byte {
+	if b, used := s.buffers.Get().(*[]byte); used {
+		*b = (*b)[:0]
+		return b
+	}
+	return new([]byte)
+}
+
+func (s *Server) release(b *[]byte) {
+	if cap(*b) <= maxBuffer {
+		s.buffers.Put(b)
+	}
+}
+
+// slowClient is how long a client may take for one bit of an answer that is sent in
+// bits.
+const slowClient = 30 * time.Second
+
+// begin begins an answer in JSON that is sent in bits. Send says whether the client
+// still wants it; nil is the end.
+func (r *request) begin(status int) (send func(bit []byte) bool) {
+	h := r.w.Header()
+	setJSON(h)
+	var to io.Writer = r.w
+	var z *gzip.Writer
+	if r.takesGzip() {
+		h.Set("Content-Encoding", "gzip")
+		z = r.s.gzip(r.w)
+		to = z
+	}
+	r.w.WriteHeader(status)
+	control := http.NewResponseController(r.w)
+	return func(bit []byte) bool {
+		if r.http.Method == http.MethodHead {
+			return false
+		}
+		control.SetWriteDeadline(time.Now().Add(slowClient)) // a test's writer has none
+		if bit != nil {
+			_, err := to.Write(bit)
+			return err == nil
+		}
+		if z != nil {
+			z.Close() // the client has gone if this fails
+			r.s.gzips.Put(z)
+		}
+		control.SetWriteDeadline(time.Time{}) // of the connection, for the next request
+		return true
+	}
 }

@@ -28,6 +28,8 @@ type request struct {
 	user  auth.User    // set by the access check
 	local bool         // likewise: the user is the local administrator
 	vhost *vhost.VHost // set by the access check if the path names one
+
+	scratch object // see queueObject
 }
 
 // arg is the value of a variable of the path.

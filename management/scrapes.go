@@ -47,19 +47,20 @@ func (s *scrapes) of(key string) *scrape {
 }
 
 const (
-	// scrapeShare is for how many times as long as it took an answer is used, within
-	// minShared and maxShared: making answers takes a percent of a processor then.
+	// scrapeShare is for how many times as long as it took an answer is used, maxShared
+	// at most: making answers takes a percent of a processor then.
 	scrapeShare = 100
-	minShared   = time.Second
 	maxShared   = 2 * time.Second
+	// quickScrape is how long an answer may take to be made anew for each scrape.
+	quickScrape = time.Millisecond
 )
 
 // shared is for how long the answer is used.
 func (c *scrape) shared() time.Duration {
-	if c.took < slowListing {
+	if c.took < quickScrape {
 		return 0
 	}
-	return min(max(scrapeShare*c.took, minShared), maxShared)
+	return min(scrapeShare*c.took, maxShared)
 }
 
 // answer returns the text, made now or a moment ago, and its compressed form if

@@ -142,7 +142,7 @@ func userQueues(r *request) (reply, error) {
 	for _, v := range r.vhosts() {
 		for info := range v.Queues() {
 			if info.User == r.arg("user") {
-				all = append(all, newQueueRow(v, info))
+				all = append(all, newQueueRow(v, info.Spec.Name))
 			}
 		}
 	}
