@@ -61,7 +61,7 @@ func watermark(text string) (string, error) {
 // idleVariables are those that have no effect here.
 func idleVariables() []string {
 	return []string{
-		"RABBITMQ_ADVANCED_CONFIG_FILE", "RABBITMQ_CONF_ENV_FILE", "RABBITMQ_CTL_ERL_ARGS", "RABBITMQ_DIST_PORT",
+		"RABBITMQ_CONF_ENV_FILE", "RABBITMQ_CTL_ERL_ARGS", "RABBITMQ_DIST_PORT",
 		"RABBITMQ_ERLANG_COOKIE", "RABBITMQ_FEATURE_FLAGS",
 		"RABBITMQ_FEATURE_FLAGS_FILE", "RABBITMQ_IO_THREAD_POOL_SIZE",
 		"RABBITMQ_PLUGINS_DIR", "RABBITMQ_QUORUM_DIR",
@@ -231,41 +231,51 @@ func (l *loader) chooseLogWord(word string) error {
 }
 
 // chooseErlangArguments takes the settings that compose files pass to Erlang:
-// -rabbit KEY VALUE and -rabbitmq_management KEY VALUE. All others mean the
-// Erlang machine.
+// -rabbit KEY VALUE and -rabbitmq_management KEY VALUE, as advanced.config has
+// them. All others mean the Erlang machine.
 func (l *loader) chooseErlangArguments() error {
 	const name = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
 	text, set := l.variable(name)
 	if !set {
 		return nil
 	}
+	var entries []entry
 	words := strings.Fields(text)
 	for i := 0; i+2 < len(words); i++ {
-		if words[i] != "-rabbit" && words[i] != "-rabbitmq_management" {
+		prefix, ours := applications()[strings.TrimPrefix(words[i], "-")]
+		if !ours || words[i][0] != '-' {
 			continue
 		}
-		key, value := words[i+1], strings.Trim(words[i+2], `"'<>\`)
+		key, value := words[i+1], erlArgument(words[i+2])
 		i += 2
-		switch key {
-		case "load_definitions":
-			l.chooseVariable(name, "load-definitions", value)
-		case "loopback_users":
-			value = strings.Trim(value, "[]")
-			if value = strings.Trim(value, `"'<>\`); value == "" {
-				value = "none"
-			}
-			l.chooseVariable(name, "loopback-users", value)
-		case "default_user", "default_pass", "default_vhost":
-			l.chooseVariable(name, strings.ReplaceAll(key, "_", "-"), value)
-		case "consumer_timeout":
-			d, err := milliseconds("", value)
-			if err != nil {
-				return fmt.Errorf("%s: %s: %w", name, key, err)
-			}
-			l.chooseVariable(name, "consumer-timeout", d)
-		default:
+		lines, err := confLines(prefix, key, value)
+		if err != nil {
 			l.note(name + ": " + key + " is accepted and has no effect; set it in the configuration file")
+			continue
+		}
+		for _, line := range lines {
+			entries = append(entries, entry{key: line[0], value: line[1], file: name})
 		}
 	}
+	// They win over the files: nothing is added to what those say.
+	for _, e := range entries {
+		for _, k := range keys() {
+			if _, ok := match(k.pattern, e.key); ok {
+				delete(l.chosen, k.setting)
+			}
+		}
+	}
+	l.chooseEntries(entries)
 	return nil
+}
+
+// erlArgument is the term that a word on Erlang's command line stands for, with
+// what is left of the quotes that shells want.
+func erlArgument(word string) erlTerm {
+	bare := strings.Trim(word, "\\'")
+	t, err := parseErlang(bare)
+	if err != nil || t.kind == erlAtom && strings.Contains(bare, ".") {
+		return erlTerm{kind: erlText, text: strings.Trim(word, `"'<>\`)}
+	}
+	return t
 }

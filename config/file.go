@@ -13,11 +13,16 @@ import (
 type entry struct {
 	key, value string
 	file       string
-	line       int // from 1
+	line       int // from 1; 0 is of no file
 }
 
 // where is the place of the entry for messages.
-func (e entry) where() string { return fmt.Sprintf("%s:%d", e.file, e.line) }
+func (e entry) where() string {
+	if e.line == 0 {
+		return e.file
+	}
+	return fmt.Sprintf("%s:%d", e.file, e.line)
+}
 
 // parseFile reads a file in the syntax of rabbitmq.conf: key = value, a line
 // each; # starts a comment unless it is in single quotes. $(NAME) in a value is

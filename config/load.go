@@ -153,7 +153,7 @@ func (l *loader) loadFiles() error {
 		l.fail(err)
 		entries = append(entries, more...)
 	}
-	l.chooseEntries(entries)
+	l.chooseEntries(append(entries, l.readAdvanced(l.advancedFile())...))
 	return nil
 }
 
