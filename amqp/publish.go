@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -101,12 +102,16 @@ func (ch *channel) bodyFrame(f frames.Frame) error {
 	if total > cur.size {
 		return ch.unexpected("the content body is longer than its header announced")
 	}
-	if total > uint64(cap(cur.body)) {
+	switch {
+	case cur.body == nil && total == cur.size:
+		cur.body = slices.Clone(f.Payload) // unlike make, it does not clear the memory first
+	case total > uint64(cap(cur.body)):
 		grown := make([]byte, len(cur.body), min(cur.size, max(total, 2*uint64(cap(cur.body)))))
 		copy(grown, cur.body)
-		cur.body = grown
+		cur.body = append(grown, f.Payload...)
+	default:
+		cur.body = append(cur.body, f.Payload...)
 	}
-	cur.body = append(cur.body, f.Payload...)
 	if total < cur.size {
 		return nil
 	}
