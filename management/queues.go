@@ -66,7 +66,7 @@ const (
 	// A list that took longer than slowListing is used again for listingShare
 	// times as long (RabbitMQ 4.0 does the same with 5 times).
 	slowListing  = 2 * time.Millisecond
-	listingShare = 50
+	listingShare = 200
 	// maxStale is how old a list or a total may be at most.
 	maxStale = time.Second
 	// maxLists bounds the vhosts whose lists are kept.

@@ -67,7 +67,7 @@ func (s *sampler) run(ctx context.Context) {
 
 // maxShare bounds what collecting totals for requests may cost: a share of one
 // processor of 1/maxShare.
-const maxShare = 50
+const maxShare = 200
 
 // totals are the figures as of now, or of a moment ago if many ask for them.
 func (s *sampler) totals() *totals {

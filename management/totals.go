@@ -108,14 +108,10 @@ func (e *emitter) broker(s *Server, t *tally) {
 	e.distributions(s)
 }
 
-// slowTally is from when on a tally is used again for a moment, as totals of
-// the API are.
-const slowTally = slowListing
-
 // tally adds up what there is. c.mu must be held.
 func (c *totalsCollector) tally() *tally {
 	if t := c.recent; t != nil {
-		if took := t.done.Sub(t.at); took > slowTally && time.Since(t.at) < min(maxShare*took, maxStale) {
+		if took := t.done.Sub(t.at); took > quickScrape && time.Since(t.at) < min(maxShare*took, maxStale) {
 			return t
 		}
 	}
