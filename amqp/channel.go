@@ -139,6 +139,9 @@ func (ch *channel) frameClosing(f frames.Frame) error {
 // a method. Soft and hard are properties of the code (spec §1.2).
 func (ch *channel) fail(id frames.MethodID, err error) error {
 	ch.flush()
+	if !ch.conn.answerLate() {
+		return nil
+	}
 	e, ok := errors.AsType[*frames.Error](err)
 	if !ok || e.Code.Hard() {
 		return ch.conn.fail(id, err)
@@ -209,6 +212,7 @@ func (ch *channel) flush() {
 	if ch.tx != nil {
 		return
 	}
+	ch.conn.answerLate() // a queue is durable before what is published to it
 	r := ch.batch
 	ch.batch = nil
 	n := uint64(ch.pub.Len())

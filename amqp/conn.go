@@ -58,6 +58,7 @@ type conn struct {
 	channels map[uint16]*channel // changed by the reader alone, with the outbox's lock
 	last     *channel            // reader's: the channel of the last frame
 	dirty    []*channel          // reader's: channels with unflushed publishes
+	late     late                // reader's
 	departed []uint16            // reader's: channels that the client has closed in this batch
 	scratch  []outstanding       // reader's, for settling
 	run      []queue.Delivery    // reader's, for settling
@@ -246,6 +247,7 @@ func (c *conn) discard(d time.Duration) {
 // release gives back all that the connection holds: consumers, unacknowledged
 // messages, exclusive queues.
 func (c *conn) release() {
+	c.answerLate()
 	c.releaseChannels()
 	if c.vhost != nil {
 		c.vhost.ReleaseOwner(c)
@@ -274,6 +276,9 @@ func (c *conn) releaseChannels() {
 // fail closes the connection after an error in a method, or in none if id is 0.
 // The read loop goes on, for the client's close-ok.
 func (c *conn) fail(id frames.MethodID, err error) error {
+	if !c.answerLate() {
+		return nil
+	}
 	e, ok := errors.AsType[*frames.Error](err)
 	if !ok {
 		c.log.Error("method failed", zap.Uint16("class", id.Class()), zap.Uint16("method", id.Method()), zap.Error(err))

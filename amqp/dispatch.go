@@ -4,6 +4,12 @@ import "github.com/leveretmq/leveret/frames"
 
 // dispatch calls the handler of a method that is not on the hot path.
 func (ch *channel) dispatch(m frames.Method) error {
+	if err, ok := ch.topology(m); ok {
+		return err
+	}
+	if !ch.conn.answerLate() {
+		return nil
+	}
 	switch m := m.(type) {
 	case *frames.ChannelOpen:
 		return frames.Errorf(frames.ChannelError, "second 'channel.open' seen")
@@ -15,25 +21,8 @@ func (ch *channel) dispatch(m frames.Method) error {
 		ch.reply(&frames.AccessRequestOk{Ticket: 1})
 		return nil
 
-	case *frames.ExchangeDeclare:
-		return ch.exchangeDeclare(m)
-	case *frames.ExchangeDelete:
-		return ch.exchangeDelete(m)
-	case *frames.ExchangeBind:
-		return ch.exchangeBind(m)
-	case *frames.ExchangeUnbind:
-		return ch.exchangeUnbind(m)
-
-	case *frames.QueueDeclare:
-		return ch.queueDeclare(m)
-	case *frames.QueueBind:
-		return ch.queueBind(m)
-	case *frames.QueueUnbind:
-		return ch.queueUnbind(m)
 	case *frames.QueuePurge:
 		return ch.queuePurge(m)
-	case *frames.QueueDelete:
-		return ch.queueDelete(m)
 
 	case *frames.BasicQos:
 		return ch.basicQos(m)
@@ -64,6 +53,31 @@ func (ch *channel) dispatch(m frames.Method) error {
 		return ch.txRollback()
 	}
 	return frames.Errorf(frames.CommandInvalid, "unimplemented method")
+}
+
+// topology calls the handler of a method that changes the topology; it is false if
+// the method is none. Those that follow each other without a pause are made durable
+// together: see late.go.
+func (ch *channel) topology(m frames.Method) (err error, ok bool) {
+	switch m := m.(type) {
+	case *frames.ExchangeDeclare:
+		return ch.exchangeDeclare(m), true
+	case *frames.ExchangeDelete:
+		return ch.exchangeDelete(m), true
+	case *frames.ExchangeBind:
+		return ch.exchangeBind(m), true
+	case *frames.ExchangeUnbind:
+		return ch.exchangeUnbind(m), true
+	case *frames.QueueDeclare:
+		return ch.queueDeclare(m), true
+	case *frames.QueueBind:
+		return ch.queueBind(m), true
+	case *frames.QueueUnbind:
+		return ch.queueUnbind(m), true
+	case *frames.QueueDelete:
+		return ch.queueDelete(m), true
+	}
+	return nil, false
 }
 
 // channelFlow handles channel.flow. Only the state that is always there can be

@@ -14,7 +14,7 @@ func (ch *channel) exchangeDeclare(m *frames.ExchangeDeclare) error {
 	if err != nil {
 		return err
 	}
-	ch.replyUnless(m.NoWait, &frames.ExchangeDeclareOk{})
+	ch.replyLate(m.NoWait, &frames.ExchangeDeclareOk{})
 	return nil
 }
 
@@ -24,7 +24,7 @@ func (ch *channel) exchangeDelete(m *frames.ExchangeDelete) error {
 	if err := ch.conn.vhost.DeleteExchange(ch, m.Exchange, m.IfUnused); err != nil {
 		return err
 	}
-	ch.replyUnless(m.NoWait, &frames.ExchangeDeleteOk{})
+	ch.replyLate(m.NoWait, &frames.ExchangeDeleteOk{})
 	return nil
 }
 
@@ -33,7 +33,7 @@ func (ch *channel) exchangeBind(m *frames.ExchangeBind) error {
 	if err := ch.conn.vhost.BindExchange(ch, m.Destination, m.Source, m.RoutingKey, m.Arguments); err != nil {
 		return err
 	}
-	ch.replyUnless(m.NoWait, &frames.ExchangeBindOk{})
+	ch.replyLate(m.NoWait, &frames.ExchangeBindOk{})
 	return nil
 }
 
@@ -42,6 +42,6 @@ func (ch *channel) exchangeUnbind(m *frames.ExchangeUnbind) error {
 	if err := ch.conn.vhost.UnbindExchange(ch, m.Destination, m.Source, m.RoutingKey, m.Arguments); err != nil {
 		return err
 	}
-	ch.replyUnless(m.NoWait, &frames.ExchangeUnbindOk{})
+	ch.replyLate(m.NoWait, &frames.ExchangeUnbindOk{})
 	return nil
 }

@@ -31,7 +31,7 @@ func (ch *channel) queueDeclare(m *frames.QueueDeclare) error {
 	if d, ok := q.(interface{ DeclaredConsumers() int }); ok { // a stream's readers do not count (RabbitMQ 4.0)
 		consumers = d.DeclaredConsumers()
 	}
-	ch.reply(&frames.QueueDeclareOk{Queue: q.Name(), MessageCount: uint32(min(s.Ready, math.MaxUint32)), ConsumerCount: uint32(consumers)})
+	ch.replyLate(false, &frames.QueueDeclareOk{Queue: q.Name(), MessageCount: uint32(min(s.Ready, math.MaxUint32)), ConsumerCount: uint32(consumers)})
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (ch *channel) queueBind(m *frames.QueueBind) error {
 	if err := ch.conn.vhost.BindQueue(ch, q, m.Exchange, key, m.Arguments); err != nil {
 		return err
 	}
-	ch.replyUnless(m.NoWait, &frames.QueueBindOk{})
+	ch.replyLate(m.NoWait, &frames.QueueBindOk{})
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (ch *channel) queueUnbind(m *frames.QueueUnbind) error {
 	if err := ch.conn.vhost.UnbindQueue(ch, q, m.Exchange, key, m.Arguments); err != nil {
 		return err
 	}
-	ch.reply(&frames.QueueUnbindOk{})
+	ch.replyLate(false, &frames.QueueUnbindOk{})
 	return nil
 }
 
@@ -121,6 +121,6 @@ func (ch *channel) queueDelete(m *frames.QueueDelete) error {
 	if err != nil {
 		return err
 	}
-	ch.replyUnless(m.NoWait, &frames.QueueDeleteOk{MessageCount: uint32(n)})
+	ch.replyLate(m.NoWait, &frames.QueueDeleteOk{MessageCount: uint32(n)})
 	return nil
 }

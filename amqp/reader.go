@@ -160,6 +160,7 @@ func unexpectedFrame(f frames.Frame) error {
 
 // flush hands the publishes of the batch to their queues.
 func (c *conn) flush() error {
+	c.answerLate()
 	for _, ch := range c.dirty {
 		ch.flush()
 	}

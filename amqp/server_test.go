@@ -21,7 +21,11 @@ import (
 // newTestServer is a server on an in-memory store, without a listener.
 func newTestServer(t testing.TB, log *zap.Logger) *Server {
 	t.Helper()
-	store := persistence.NewMemory()
+	return newServerOn(t, persistence.NewMemory(), log)
+}
+
+func newServerOn(t testing.TB, store persistence.Store, log *zap.Logger) *Server {
+	t.Helper()
 	authority, err := auth.New(auth.Config{Mechanisms: []string{"AMQPLAIN", "PLAIN", "EXTERNAL"}, CertName: auth.CommonName}, store)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,9 @@
 package persistence
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -21,13 +23,45 @@ type definitions struct {
 const (
 	fragmentSize  = 960
 	maxFragmented = 64 << 10
+	// maxKey is the longest key of a definition, in bytes.
+	maxKey = 32 << 10
 )
 
-func (d *definitions) put(s *Disk, kind Kind, key string, value []byte) error {
-	if len(key) > 32<<10 || len(value) > s.sizes.group {
-		return fmt.Errorf("store a definition of %d bytes: at most %d are allowed", len(value), s.sizes.group)
-	}
+// write makes many changes. They are submitted in their order and together, so
+// that they share as few commits as they fit into.
+func (d *definitions) write(s *Disk, defs []Definition) error {
+	ops := make([]*op, len(defs))
+	done := make(chan error, len(defs))
 	d.mu.Lock()
+	for i := range defs {
+		writes, err := d.writesLocked(&defs[i], s.sizes.group)
+		if err != nil {
+			d.mu.Unlock()
+			return err
+		}
+		ops[i] = &op{writes: writes, done: done}
+	}
+	err := s.submitAll(ops...)
+	d.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for range ops {
+		err = cmp.Or(<-done, err)
+	}
+	return err
+}
+
+// writesLocked is what one change writes; limit is the largest value, in bytes.
+func (d *definitions) writesLocked(def *Definition, limit int) ([]write, error) {
+	if def.Value == nil {
+		writes := []write{{key: appendDefinitionKey(nil, def.Kind, def.Key), del: true}}
+		return d.trimLocked(writes, def.Kind, def.Key, 0), nil
+	}
+	value := def.Value
+	if len(def.Key) > maxKey || len(value) > limit {
+		return nil, fmt.Errorf("store a definition of %d bytes: at most %d are allowed", len(value), limit)
+	}
 	n := 0
 	if len(value) > fragmentSize && len(value) <= maxFragmented {
 		n = (len(value) - 1) / fragmentSize
@@ -37,22 +71,14 @@ func (d *definitions) put(s *Disk, kind Kind, key string, value []byte) error {
 		first = value[:fragmentSize]
 	}
 	writes := []write{{
-		key: appendDefinitionKey(nil, kind, key),
+		key: appendDefinitionKey(nil, def.Kind, def.Key),
 		val: append(binary.AppendUvarint(nil, uint64(n)), first...),
 	}}
 	for i := 1; i <= n; i++ {
 		part := value[i*fragmentSize : min((i+1)*fragmentSize, len(value))]
-		writes = append(writes, write{key: appendFragmentKey(nil, kind, i, key), val: append([]byte(nil), part...)})
+		writes = append(writes, write{key: appendFragmentKey(nil, def.Kind, i, def.Key), val: append([]byte(nil), part...)})
 	}
-	writes = d.trimLocked(writes, kind, key, n)
-	return s.doUnlocking(&d.mu, writes)
-}
-
-func (d *definitions) delete(s *Disk, kind Kind, key string) error {
-	d.mu.Lock()
-	writes := []write{{key: appendDefinitionKey(nil, kind, key), del: true}}
-	writes = d.trimLocked(writes, kind, key, 0)
-	return s.doUnlocking(&d.mu, writes)
+	return d.trimLocked(writes, def.Kind, def.Key, n), nil
 }
 
 // trimLocked deletes the fragments that a definition has beyond n, and notes n.
@@ -72,29 +98,28 @@ func (d *definitions) trimLocked(writes []write, kind Kind, key string, n int) [
 	return writes
 }
 
+// errEnough ends a scan whose caller wants no more.
+var errEnough = errors.New("enough")
+
+// all reads while it yields: a hundred thousand definitions are never in memory
+// together.
 func (d *definitions) all(s *Disk, kind Kind) iter.Seq2[string, []byte] {
-	type definition struct {
-		key   string
-		value []byte
-	}
-	var list []definition
 	prefix := []byte{keyDefinition, byte(kind)}
-	err := s.eng.scan(prefix, func(it item) error {
-		key := string(it.key[len(prefix):])
-		return it.value(func(val []byte) error {
-			value, _, err := joinFragments(s.eng, kind, key, val)
-			list = append(list, definition{key, value})
+	return func(yield func(string, []byte) bool) {
+		err := s.eng.scan(prefix, func(it item) error {
+			key := string(it.key[len(prefix):])
+			var value []byte
+			err := it.value(func(val []byte) (err error) {
+				value, _, err = joinFragments(s.eng, kind, key, val)
+				return err
+			})
+			if err == nil && !yield(key, value) {
+				err = errEnough
+			}
 			return err
 		})
-	})
-	if err != nil {
-		s.stopFor(fmt.Errorf("read the definitions of kind %q: %w", kind, err))
-	}
-	return func(yield func(string, []byte) bool) {
-		for _, def := range list {
-			if !yield(def.key, def.value) {
-				return
-			}
+		if err != nil && err != errEnough {
+			s.stopFor(fmt.Errorf("read the definitions of kind %q: %w", kind, err))
 		}
 	}
 }
@@ -131,16 +156,6 @@ func (d *definitions) load(eng engine) error {
 		d.fragments[name] = max(d.fragments[name], int(binary.BigEndian.Uint16(it.key[2:])))
 		return nil
 	})
-}
-
-// doUnlocking queues writes while mu is held, releases it, and waits.
-func (s *Disk) doUnlocking(mu *sync.Mutex, writes []write) error {
-	o, err := s.submit(writes)
-	mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return <-o.done
 }
 
 // do has writes committed in one transaction and waits for it.

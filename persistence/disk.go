@@ -79,7 +79,7 @@ var _ Store = (*Disk)(nil)
 // An op is a change that is not of records, written in order with the others.
 type op struct {
 	writes []write
-	done   chan error // capacity 1
+	done   chan error // has room for the answer
 }
 
 // logBlock is how many log ids are reserved with one write.
@@ -154,25 +154,37 @@ func (s *Disk) forget(l *diskLog) {
 }
 
 func (s *Disk) Put(kind Kind, key string, value []byte) error {
-	return s.defs.put(s, kind, key, value)
+	if value == nil {
+		value = []byte{}
+	}
+	return s.defs.write(s, []Definition{{kind, key, value}})
 }
 
-func (s *Disk) Delete(kind Kind, key string) error { return s.defs.delete(s, kind, key) }
+func (s *Disk) Delete(kind Kind, key string) error {
+	return s.defs.write(s, []Definition{{Kind: kind, Key: key}})
+}
+
+func (s *Disk) PutAll(defs []Definition) error { return s.defs.write(s, defs) }
 
 func (s *Disk) All(kind Kind) iter.Seq2[string, []byte] { return s.defs.all(s, kind) }
 
 // submit queues writes for one transaction. The op answers when it is committed.
 func (s *Disk) submit(writes []write) (*op, error) {
 	o := &op{writes: writes, done: make(chan error, 1)}
+	return o, s.submitAll(o)
+}
+
+// submitAll queues ops, each for one transaction, so that they are taken together.
+func (s *Disk) submitAll(ops ...*op) error {
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
-		return nil, cmp.Or(s.failure(), ErrClosed)
+		return cmp.Or(s.failure(), ErrClosed)
 	}
-	s.ops = append(s.ops, o)
+	s.ops = append(s.ops, ops...)
 	s.mu.Unlock()
 	s.wake()
-	return o, nil
+	return nil
 }
 
 // takeBatch hands out an empty batch for a log.

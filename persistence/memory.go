@@ -73,6 +73,22 @@ func (m *Memory) Delete(kind Kind, key string) error {
 	return nil
 }
 
+func (m *Memory) PutAll(defs []Definition) error {
+	for i := range defs {
+		d := &defs[i]
+		var err error
+		if d.Value == nil {
+			err = m.Delete(d.Kind, d.Key)
+		} else {
+			err = m.Put(d.Kind, d.Key, d.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (m *Memory) All(kind Kind) iter.Seq2[string, []byte] {
 	m.mu.Lock()
 	defs := maps.Clone(m.defs[kind])

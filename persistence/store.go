@@ -58,6 +58,13 @@ type Record struct {
 	Redelivered bool
 }
 
+// A Definition is one change for Store.PutAll.
+type Definition struct {
+	Kind  Kind
+	Key   string
+	Value []byte // nil deletes
+}
+
 // A Store keeps logs and definitions. Its methods are safe for concurrent use.
 type Store interface {
 	// NewLog makes the log of a new queue. The caller records the id in the
@@ -78,8 +85,12 @@ type Store interface {
 	Put(kind Kind, key string, value []byte) error
 	// Delete removes a definition, durably; a missing one is no error.
 	Delete(kind Kind, key string) error
-	// All lists the definitions of a kind by key order, as of the call. The
-	// values may be kept.
+	// PutAll writes and deletes many definitions, in this order but not as one:
+	// a crash may leave the first of them only. All are durable when it returns
+	// nil. They share commits, so that a thousand cost little more than one.
+	PutAll(defs []Definition) error
+	// All lists the definitions of a kind by key order. The values may be kept. Of
+	// what is changed meanwhile it has either state.
 	All(kind Kind) iter.Seq2[string, []byte]
 
 	// Wait blocks while more is uncommitted than the store's limit: publishers

@@ -30,7 +30,7 @@ func (v *VHost) BindQueue(by Actor, queue, exchange, key string, args frames.Tab
 		c.unlock()
 		return v.errNoQueue(queue)
 	}
-	return c.bind(from, queueEnd(q), key, args, by.User())
+	return c.bind(from, queueEnd(q), key, args, by)
 }
 
 // mayBindQueue makes the checks that come before existence, in RabbitMQ's order.
@@ -70,7 +70,7 @@ func (v *VHost) UnbindQueue(by Actor, queue, exchange, key string, args frames.T
 		c.unlock()
 		return nil
 	}
-	return c.unbind(from, queueEnd(q), key, args, by.User())
+	return c.unbind(from, queueEnd(q), key, args, by)
 }
 
 // BindExchange binds an exchange to another one. Messages go from source to
@@ -89,7 +89,7 @@ func (v *VHost) BindExchange(by Actor, destination, source, key string, args fra
 		}
 		return v.errNoExchange(destination)
 	}
-	return c.bind(from, exchangeEnd(to), key, args, by.User())
+	return c.bind(from, exchangeEnd(to), key, args, by)
 }
 
 // UnbindExchange removes a binding between exchanges. A missing binding or
@@ -105,7 +105,7 @@ func (v *VHost) UnbindExchange(by Actor, destination, source, key string, args f
 		c.unlock()
 		return nil
 	}
-	return c.unbind(from, exchangeEnd(to), key, args, by.User())
+	return c.unbind(from, exchangeEnd(to), key, args, by)
 }
 
 func (v *VHost) mayBindExchange(by Actor, destination, source, key string) error {
@@ -174,7 +174,7 @@ func (v *VHost) endOf(b *exchange.Binding) end {
 }
 
 // bind adds a binding and ends the operation.
-func (c *change) bind(from *exchangeEntry, to end, key string, args frames.Table, user string) error {
+func (c *change) bind(from *exchangeEntry, to end, key string, args frames.Table, by Actor) error {
 	b := &exchange.Binding{Key: key, Arguments: args}
 	b.Queue, b.To = to.raw()
 	added, err := from.x.Bind(b)
@@ -188,16 +188,16 @@ func (c *change) bind(from *exchangeEntry, to end, key string, args frames.Table
 			c.after(persistence.Bindings, c.v.bindingKey(from, to, key, args))
 		}
 		c.unlock()
-		return c.finish()
+		return c.finish(by)
 	}
 	c.bound(from, to)
 	if stored(from, to) {
 		c.put(persistence.Bindings, c.v.bindingKey(from, to, key, args), c.v.encodeBinding(from, to, key, args))
 	}
-	c.bindingEvent("binding.created", from, to, key, args, user)
+	c.bindingEvent("binding.created", from, to, key, args, by.User())
 	c.unlock()
 	c.v.replayHistory(from, to)
-	return c.finish()
+	return c.finish(by)
 }
 
 // bound notes a new binding in the topology.
@@ -230,7 +230,7 @@ func (c *change) awaitEnds(from *exchangeEntry, to end) {
 }
 
 // unbind removes a binding and ends the operation.
-func (c *change) unbind(from *exchangeEntry, to end, key string, args frames.Table, user string) error {
+func (c *change) unbind(from *exchangeEntry, to end, key string, args frames.Table, by Actor) error {
 	q, x := to.raw()
 	b := from.x.Unbind(q, x, key, args)
 	if b == nil {
@@ -238,12 +238,12 @@ func (c *change) unbind(from *exchangeEntry, to end, key string, args frames.Tab
 			c.after(persistence.Bindings, c.v.bindingKey(from, to, key, args))
 		}
 		c.unlock()
-		return c.finish()
+		return c.finish(by)
 	}
-	c.bindingGone(from, b, user)
-	c.removeIfUnused(from, user)
+	c.bindingGone(from, b, by.User())
+	c.removeIfUnused(from, by.User())
 	c.unlock()
-	return c.finish()
+	return c.finish(by)
 }
 
 // bindingGone notes that a binding was removed from its exchange. VHost.mu must

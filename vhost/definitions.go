@@ -1,6 +1,7 @@
 package vhost
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -12,7 +13,8 @@ import (
 
 // definitions writes definitions to the store without a lock of the topology
 // held. What is to be written is decided under that lock, by set; the write is
-// done afterwards, by wait, so that the writes of many clients share a commit.
+// done afterwards, by wait, so that the writes of many clients, and of many
+// operations of one, share a commit.
 //
 // Two writes of one key never overlap, and a write always takes the newest
 // decision, so the store ends with what was decided last, whoever was faster.
@@ -82,33 +84,71 @@ func (d *definitions) last(kind persistence.Kind, key string) (pending, bool) {
 	return pending{s, s.decided}, true
 }
 
-// wait returns when the decision, or a later one of its key, is durable. It
-// writes itself unless another goroutine does.
-func (d *definitions) wait(p pending) error {
-	s := p.slot
+// wait returns when all of these decisions, or later ones of their keys, are
+// durable. What no other goroutine writes it writes itself, all in one go, so that
+// the definitions of an operation, or of many, share a commit. The error is the
+// first one.
+func (d *definitions) wait(all ...pending) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for s.durable < p.decision {
-		if s.failed >= p.decision {
-			return s.err
+	var first error
+	var mine []*slot
+	for {
+		all, mine = d.sortLocked(all, mine[:0], &first)
+		switch {
+		case len(mine) > 0:
+			d.writeLocked(mine)
+		case len(all) > 0:
+			all[0].slot.changed.Wait()
+		default:
+			return first
 		}
-		if s.writing {
-			s.changed.Wait()
-			continue
-		}
-		d.writeLocked(s)
 	}
-	return nil
 }
 
-// writeLocked writes the newest decision. d.mu must be held; it is released
-// during the write.
-func (d *definitions) writeLocked(s *slot) {
-	value, decision := s.value, s.decided
-	s.writing = true
+// sortLocked drops what is decided by now, and notes why the first of it failed. It
+// returns the rest, and the slots of those that nobody writes, in their order.
+func (d *definitions) sortLocked(all []pending, mine []*slot, first *error) ([]pending, []*slot) {
+	rest := all[:0]
+	for _, p := range all {
+		s := p.slot
+		switch {
+		case s.durable >= p.decision:
+			continue
+		case s.failed >= p.decision:
+			*first = cmp.Or(*first, s.err)
+			continue
+		case !s.writing:
+			s.writing = true
+			mine = append(mine, s)
+		}
+		rest = append(rest, p)
+	}
+	return rest, mine
+}
+
+// writeLocked writes the newest decisions of slots, which it was agreed to write.
+// d.mu must be held; it is released during the write.
+func (d *definitions) writeLocked(slots []*slot) {
+	defs := make([]persistence.Definition, len(slots))
+	decisions := make([]uint64, len(slots))
+	for i, s := range slots {
+		defs[i] = persistence.Definition{Kind: s.id.kind, Key: s.id.key, Value: s.value}
+		decisions[i] = s.decided
+	}
 	d.mu.Unlock()
-	err := d.write(s.id, value)
+	err := d.store.PutAll(defs)
 	d.mu.Lock()
+	if err != nil {
+		err = fmt.Errorf("write %d definitions from %c %q on: %w", len(defs), defs[0].Kind, defs[0].Key, err)
+	}
+	for i, s := range slots {
+		d.writtenLocked(s, decisions[i], err)
+	}
+}
+
+// writtenLocked notes how the write of a decision went.
+func (d *definitions) writtenLocked(s *slot, decision uint64, err error) {
 	s.writing = false
 	if err != nil {
 		s.failed, s.err = decision, err
@@ -119,50 +159,6 @@ func (d *definitions) writeLocked(s *slot) {
 		delete(d.slots, s.id)
 	}
 	s.changed.Broadcast()
-}
-
-func (d *definitions) write(id definitionID, value []byte) error {
-	var err error
-	if value == nil {
-		err = d.store.Delete(id.kind, id.key)
-	} else {
-		err = d.store.Put(id.kind, id.key, value)
-	}
-	if err != nil {
-		return fmt.Errorf("write definition %c %q: %w", id.kind, id.key, err)
-	}
-	return nil
-}
-
-// maxWriters is how many definitions of one operation are written at a time;
-// they share commits.
-const maxWriters = 64
-
-// waitAll waits for all of them and returns the first error.
-func (d *definitions) waitAll(all []pending) error {
-	if len(all) == 1 {
-		return d.wait(all[0])
-	}
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex // guards first
-		first error
-		slots = make(chan struct{}, maxWriters)
-	)
-	for _, p := range all {
-		slots <- struct{}{}
-		wg.Go(func() { // ends with its write
-			err := d.wait(p)
-			<-slots
-			mu.Lock()
-			if first == nil {
-				first = err
-			}
-			mu.Unlock()
-		})
-	}
-	wg.Wait()
-	return first
 }
 
 // keyEscape keeps the separator out of the parts of a key: names may hold any

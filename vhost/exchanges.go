@@ -73,7 +73,7 @@ type ExchangeDeclare struct {
 func (v *VHost) DeclareExchange(by Actor, d ExchangeDeclare) error {
 	d.Name = stripCRLF(d.Name)
 	if d.Passive {
-		return v.passiveExchange(d.Name)
+		return v.passiveExchange(by, d.Name)
 	}
 	spec := exchange.Spec{VHost: v.name, Name: d.Name, Type: d.Type, Durable: d.Durable,
 		AutoDelete: d.AutoDelete, Internal: d.Internal, Arguments: d.Arguments}
@@ -87,12 +87,12 @@ func (v *VHost) DeclareExchange(by Actor, d ExchangeDeclare) error {
 		return err
 	}
 	if e := v.exchangeEntry(d.Name); e != nil {
-		return v.redeclareExchange(e, spec)
+		return v.redeclareExchange(by, e, spec)
 	}
 	return v.createExchange(by, spec)
 }
 
-func (v *VHost) passiveExchange(name string) error {
+func (v *VHost) passiveExchange(by Actor, name string) error {
 	if name == "" {
 		return errDefaultExchange()
 	}
@@ -100,28 +100,28 @@ func (v *VHost) passiveExchange(name string) error {
 	if e == nil {
 		return v.errNoExchange(name)
 	}
-	return v.awaitExchange(e)
+	return v.awaitExchange(by, e)
 }
 
 func errDefaultExchange() error {
 	return frames.Errorf(frames.AccessRefused, "operation not permitted on the default exchange")
 }
 
-func (v *VHost) redeclareExchange(e *exchangeEntry, spec exchange.Spec) error {
+func (v *VHost) redeclareExchange(by Actor, e *exchangeEntry, spec exchange.Spec) error {
 	if err := equivalentExchange(e.x, spec); err != nil {
 		return err
 	}
-	return v.awaitExchange(e)
+	return v.awaitExchange(by, e)
 }
 
 // awaitExchange waits until the definition of an exchange that is there is durable.
-func (v *VHost) awaitExchange(e *exchangeEntry) error {
+func (v *VHost) awaitExchange(by Actor, e *exchangeEntry) error {
 	if e.builtin || !e.x.Durable {
 		return nil
 	}
 	c := change{v: v}
 	c.after(persistence.Exchanges, definitionKey(v.name, e.x.Name))
-	return c.finish()
+	return c.finish(by)
 }
 
 // createExchange makes a new exchange. With an alternate exchange the user
@@ -153,19 +153,19 @@ func (v *VHost) createExchange(by Actor, spec exchange.Spec) error {
 	if err := v.openFilter(e, 0); err != nil {
 		return err
 	}
-	there, err := v.installExchange(e)
+	there, err := v.installExchange(by, e)
 	if there != nil || err != nil {
 		e.drop()
 	}
 	if there != nil {
-		return v.redeclareExchange(there, spec)
+		return v.redeclareExchange(by, there, spec)
 	}
 	return err
 }
 
 // installExchange puts a new exchange into the topology, unless another one of
 // its name got there first: it returns that.
-func (v *VHost) installExchange(e *exchangeEntry) (there *exchangeEntry, err error) {
+func (v *VHost) installExchange(by Actor, e *exchangeEntry) (there *exchangeEntry, err error) {
 	c := v.change()
 	if v.deleted {
 		c.unlock()
@@ -184,7 +184,7 @@ func (v *VHost) installExchange(e *exchangeEntry) (there *exchangeEntry, err err
 	}
 	c.exchangeCreated(e)
 	c.unlock()
-	return nil, c.finish()
+	return nil, c.finish(by)
 }
 
 // openFilter gives the filter of a durable exchange a log, if its ids are to
@@ -224,7 +224,7 @@ func (v *VHost) DeleteExchange(by Actor, name string, ifUnused bool) error {
 	if e == nil {
 		c.after(persistence.Exchanges, definitionKey(v.name, name))
 		c.unlock()
-		return c.finish()
+		return c.finish(by)
 	}
 	if ifUnused && !e.x.Empty() {
 		c.unlock()
@@ -232,7 +232,7 @@ func (v *VHost) DeleteExchange(by Actor, name string, ifUnused bool) error {
 	}
 	c.removeExchange(e, by.User())
 	c.unlock()
-	return c.finish()
+	return c.finish(by)
 }
 
 // removeExchange takes an exchange and its bindings out of the topology, and

@@ -142,6 +142,7 @@ type fakeStore struct {
 	lastLog   persistence.LogID
 	recovered bool
 	writes    int
+	rounds    int // of PutAll
 	fail      error
 	hold      chan struct{} // if not nil, a write waits until it is closed
 	holding   chan definitionID
@@ -154,31 +155,37 @@ func newFakeStore() *fakeStore {
 }
 
 func (s *fakeStore) Put(kind persistence.Kind, key string, value []byte) error {
-	return s.write(definitionID{kind, key}, value)
+	return s.PutAll([]persistence.Definition{{Kind: kind, Key: key, Value: value}})
 }
 
 func (s *fakeStore) Delete(kind persistence.Kind, key string) error {
-	return s.write(definitionID{kind, key}, nil)
+	return s.PutAll([]persistence.Definition{{Kind: kind, Key: key}})
 }
 
-func (s *fakeStore) write(id definitionID, value []byte) error {
+func (s *fakeStore) PutAll(defs []persistence.Definition) error {
 	s.mu.Lock()
 	hold, holding := s.hold, s.holding
 	s.mu.Unlock()
 	if hold != nil {
-		holding <- id
+		for _, d := range defs {
+			holding <- definitionID{d.Kind, d.Key}
+		}
 		<-hold
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writes++
+	s.rounds++
+	s.writes += len(defs)
 	if s.fail != nil {
 		return s.fail
 	}
-	if value == nil {
-		delete(s.values, id)
-	} else {
-		s.values[id] = value
+	for _, d := range defs {
+		id := definitionID{d.Kind, d.Key}
+		if d.Value == nil {
+			delete(s.values, id)
+		} else {
+			s.values[id] = d.Value
+		}
 	}
 	return nil
 }

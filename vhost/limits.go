@@ -75,7 +75,7 @@ func (v *VHost) changeLimits(by Actor, eventKey string, apply func(*Limits) erro
 	}
 	c.limitsEvent(eventKey, limits, by.User())
 	c.unlock()
-	return c.finish()
+	return c.finish(by)
 }
 
 // Map is the limits that are set, by name.

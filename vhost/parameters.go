@@ -64,7 +64,7 @@ func (v *VHost) SetParameter(by Actor, p Parameter) error {
 	c.putParameter(p.Component, p.Name, p.Value)
 	c.parameterEvent("parameter.set", p.Component, p.Name, by.User())
 	c.unlock()
-	return c.finish()
+	return c.finish(by)
 }
 
 // ClearParameter removes a parameter: 404 if there is none.
@@ -79,7 +79,7 @@ func (v *VHost) ClearParameter(by Actor, component, name string) error {
 	c.deleteParameter(component, name)
 	c.parameterEvent("parameter.cleared", component, name, by.User())
 	c.unlock()
-	return c.finish()
+	return c.finish(by)
 }
 
 // parameterID tells parameters of a vhost apart.

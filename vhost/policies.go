@@ -166,7 +166,7 @@ func (v *VHost) changePolicies(by Actor, apply func(c *change) error) error {
 	affected := v.reapplyLocked(c, by.User())
 	c.unlock()
 	affected.apply()
-	return c.finish()
+	return c.finish(by)
 }
 
 // affected are queues whose policy has changed. They are told without VHost.mu:

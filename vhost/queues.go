@@ -119,7 +119,7 @@ func (v *VHost) passiveQueue(by Actor, name string) (queue.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.touch(e)
+	return v.touch(by, e)
 }
 
 // redeclareQueue checks a declaration against the queue that is there.
@@ -134,19 +134,19 @@ func (v *VHost) redeclareQueue(by Actor, e *queueEntry, d QueueDeclare) (queue.Q
 	if err := e.spec.Equivalent(received); err != nil {
 		return nil, err
 	}
-	return v.touch(e)
+	return v.touch(by, e)
 }
 
 // touch restarts the lease of a queue that was declared again, and waits until
 // the queue is durable if its first declaration is still at that.
-func (v *VHost) touch(e *queueEntry) (queue.Queue, error) {
+func (v *VHost) touch(by Actor, e *queueEntry) (queue.Queue, error) {
 	e.q.Touch()
 	if !e.spec.Durable {
 		return e.q, nil
 	}
 	c := change{v: v}
 	c.after(persistence.Queues, definitionKey(v.name, e.spec.Name))
-	return e.q, c.finish()
+	return e.q, c.finish(by)
 }
 
 // newQueueSpec validates the declaration of a new queue, in RabbitMQ's order:
@@ -213,7 +213,7 @@ func (v *VHost) createQueue(by Actor, spec queue.Spec) (queue.Queue, error) {
 	v.set.totals.created.Add(1)
 	c.queueCreated(e)
 	c.unlock()
-	return q, c.finish()
+	return q, c.finish(by)
 }
 
 // queueFilter is the filter that a queue is declared with, or nil.
@@ -272,13 +272,13 @@ func (v *VHost) DeleteQueue(by Actor, name string, cond queue.Condition) (ready 
 		if e == nil {
 			c := change{v: v}
 			c.after(persistence.Queues, definitionKey(v.name, name))
-			return 0, c.finish()
+			return 0, c.finish(by)
 		}
 		if e.spec.Exclusive && e.owner != by.Owner() {
 			return 0, v.errLocked(name)
 		}
 		if v.beginEnding(e) {
-			return v.endQueue(e, cond, by.User())
+			return v.endQueue(by, e, cond)
 		}
 	}
 }
@@ -296,7 +296,7 @@ func (v *VHost) beginEnding(e *queueEntry) bool {
 }
 
 // endQueue deletes a queue after beginEnding.
-func (v *VHost) endQueue(e *queueEntry, cond queue.Condition, user string) (ready int, err error) {
+func (v *VHost) endQueue(by Actor, e *queueEntry, cond queue.Condition) (ready int, err error) {
 	ready, err = e.q.Delete(cond)
 	if errors.Is(err, queue.ErrGone) { // it ended itself at the same time
 		err = nil
@@ -308,9 +308,9 @@ func (v *VHost) endQueue(e *queueEntry, cond queue.Condition, user string) (read
 		c.unlock()
 		return 0, err
 	}
-	c.removeQueue(e, user)
+	c.removeQueue(e, by.User())
 	c.unlock()
-	return ready, c.finish()
+	return ready, c.finish(by)
 }
 
 // queueEnded is queue.Env.Ended: the queue has deleted itself, because its last
@@ -325,7 +325,7 @@ func (v *VHost) queueEnded(q queue.Queue, why string) {
 	c.removeQueue(e, System.User())
 	c.unlock()
 	v.log.Debug("queue ended", zap.String("queue", q.Name()), zap.String("why", why))
-	if err := c.finish(); err != nil {
+	if err := c.finish(System); err != nil {
 		v.log.Error("remove an ended queue", zap.String("queue", q.Name()), zap.Error(err))
 	}
 }
@@ -408,5 +408,5 @@ func (v *VHost) endQueues(list []*queueEntry, user string) error {
 		c.removeQueue(e, user)
 	}
 	c.unlock()
-	return errors.Join(append(errs, c.finish())...)
+	return errors.Join(append(errs, c.finish(System))...)
 }

@@ -181,7 +181,7 @@ func (s *Set) recover() error {
 	}
 	s.old = nil
 	s.startQueues()
-	return s.definitions.waitAll(changed)
+	return s.definitions.wait(changed...)
 }
 
 // startQueues gives every recovered queue its policy, or none: a queue begins

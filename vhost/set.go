@@ -212,7 +212,7 @@ func (s *Set) CreateBy(by Actor, name string, o Options) error {
 	}
 	c.unlock()
 	s.mu.Unlock()
-	err := c.finish()
+	err := c.finish(by)
 	if err == nil && isNew && s.config.OnVHostCreated != nil {
 		err = s.config.OnVHostCreated(v)
 	}
@@ -288,7 +288,7 @@ func (s *Set) DeleteBy(by Actor, name string) error {
 	c.unlock()
 	s.mu.Unlock()
 	// First the vhost: what is left of it after a crash is of no vhost then.
-	err := c.finish()
+	err := c.finish(by)
 	if s.config.OnVHostDeleted != nil {
 		s.config.OnVHostDeleted(name)
 	}
@@ -311,7 +311,7 @@ func (v *VHost) clear(user string) error {
 	c.unlock()
 	v.held.delete()
 	v.producers.log.Drop()
-	return errors.Join(append(errs, c.finish())...)
+	return errors.Join(append(errs, c.finish(System))...)
 }
 
 // Stop stops all queues; what is durable is kept.

@@ -255,14 +255,23 @@ func (c *change) after(kind persistence.Kind, key string) {
 }
 
 // finish does what is left to do after the lock was released. When it returns
-// nil, the change is durable.
-func (c *change) finish() error {
+// nil, the change is durable, unless the actor sees to that itself.
+func (c *change) finish(by Actor) error {
 	for _, e := range c.dropped {
 		e.drop()
 	}
+	c.dropped = nil
+	if l, ok := by.(Later); ok && l.Changes().take(c) {
+		return nil
+	}
+	return c.settle()
+}
+
+// settle waits until the change is durable, and tells of it.
+func (c *change) settle() error {
 	var err error
 	if len(c.pending) > 0 {
-		err = c.v.set.definitions.waitAll(c.pending)
+		err = c.v.set.definitions.wait(c.pending...)
 	}
 	for _, e := range c.events {
 		c.v.set.Event(e.key, e.fields)
