@@ -59,7 +59,7 @@ func adminError(err error) error {
 		return nil
 	}
 	if e, ok := errors.AsType[*exitError](err); ok && e.code != exitUsage {
-		return &exitError{exitFailure, e.text}
+		return &exitError{code: exitFailure, text: e.text}
 	}
 	return err
 }

@@ -18,6 +18,7 @@ type api struct {
 	base           string // without a slash at the end and without /api
 	shown          string // where the broker is, for people
 	user, password string // without a user there is no login, over the socket
+	local          bool   // over the socket of a broker on this machine
 	http           *http.Client
 }
 

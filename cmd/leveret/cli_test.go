@@ -95,7 +95,7 @@ func TestScripts(t *testing.T) {
 var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|\b\d+s\b|(?:"age_ms":|"time":)\d+`)
 
 // machine is what differs from machine to machine: free ports, processors.
-var machine = regexp.MustCompile(`(port: |ports |cores[a-z -]*: )\d+(, \d+)*`)
+var machine = regexp.MustCompile(`(port: |ports:? |cores[a-z -]*: )\d+(, \d+)*`)
 
 func runScript(t *testing.T, file string) {
 	raw, err := os.ReadFile(file)

@@ -35,7 +35,7 @@ func clientGroups() []commandGroup {
 		{"users", "Users and permissions", slices.Concat(userCommands(), permissionCommands())},
 		{"vhosts", "Virtual hosts", vhostCommands()},
 		{"policies", "Policies, limits, parameters", slices.Concat(policyCommands(), limitCommands(), parameterCommands())},
-		{"health", "Health and state", slices.Concat(topCommands(), healthCommands(), stateCommands(), maintenanceCommands(), nodeCommands(), diagnoseCommands())},
+		{"health", "Health and state", slices.Concat(topCommands(), healthCommands(), stateCommands(), maintenanceCommands(), nodeCommands(), diagnoseCommands(), hostCommands(), lifecycleCommands())},
 		{"definitions", "Definitions", definitionCommands()},
 	}
 }
@@ -71,7 +71,7 @@ func (c *command) cobra(o *options, before bool) *cobra.Command {
 		return cmd
 	}
 	cmd := &cobra.Command{
-		Use: c.use, Short: c.short, Args: c.args,
+		Use: c.use, Short: c.short, Args: countedArgs(c.args),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := open(cmd, o)
 			if err != nil {
@@ -101,8 +101,11 @@ func ctlRoot(name string) *cobra.Command {
 		Short: "Commands of " + name + " for a Leveret broker",
 		Long:  "Leveret answers to the name " + name + ": it has the commands, options, output and exit codes\nof RabbitMQ's tool, and talks to the broker's HTTP API.",
 	}
+	root.Args, root.RunE = cobra.ArbitraryArgs, toolRun
 	addClient(root, &options{}, true)
 	root.AddCommand(toolVersionCommand())
+	root.SetHelpCommand(toolHelp())
+	root.Flags().Bool("version", false, "print the version of RabbitMQ that this stands for")
 	return quiet(root)
 }
 
@@ -115,22 +118,32 @@ func quiet(root *cobra.Command) *cobra.Command {
 // refusedCommands are commands of RabbitMQ's tools that act on the process, on
 // a cluster or on Erlang. The error says what to do in their place.
 func refusedCommands() []command {
-	const signal = "the HTTP API cannot end the broker; send its process SIGTERM: it then stops in order"
 	const oneNode = "this broker is a single node; there is no cluster to join or leave"
 	const erlang = "there is no Erlang in this broker"
-	const wipe = "the HTTP API cannot empty the broker; stop it, delete its data folder (--data-dir), and start it again"
 	const secrets = "configuration files have no encrypted values; take them from the environment with $(NAME), or from files that only the broker may read"
+	const streams = "the broker keeps streams as policies say, on one node: see list_queues, and set_policy with max-age or max-length-bytes"
+	const process = "the HTTP API does not tell what the process was started with: look at it on its machine, and at `leveret config check`"
+	const always = "the disk is always watched; `set_disk_free_limit 1B` makes that mean nothing"
 	var list []command
 	for name, text := range map[string]string{
-		"stop": signal, "shutdown": signal, "stop_app": signal, "start_app": signal,
-		"reset": wipe, "force_reset": wipe,
 		"join_cluster": oneNode, "forget_cluster_node": oneNode, "rename_cluster_node": oneNode, "change_cluster_node_type": oneNode,
 		"eval": erlang, "remote_shell": erlang, "observer": erlang,
 		"force_boot": oneNode, "force_standalone_khepri_boot": oneNode, "update_cluster_nodes": oneNode,
-		"grow": oneNode, "shrink": oneNode, "add_member": oneNode, "delete_member": oneNode, "add_replica": oneNode, "delete_replica": oneNode,
+		"shrink": oneNode, "add_member": oneNode, "delete_member": oneNode, "add_replica": oneNode, "delete_replica": oneNode,
 		"eval_file": erlang, "exec": erlang, "force_gc": erlang, "maybe_stuck": erlang, "runtime_thread_stats": erlang, "schema_info": erlang,
 		"erlang_cookie_hash": erlang, "erlang_cookie_sources": erlang,
 		"encode": secrets, "decode": secrets, "encrypt_conf_value": secrets, "decrypt_conf_value": secrets,
+		"list_ciphers": secrets, "list_hashes": secrets,
+		"stream_status": streams, "set_stream_retention_policy": streams, "restart_stream": streams, "coordinator_status": streams,
+		"os_env": process, "command_line_arguments": process, "resolver_info": process,
+		"certificates":                          "`leveret doctor` tells when certificates end, check_certificate_expiration whether one does soon",
+		"peek":                                  "`leveret queue peek QUEUE` looks at messages",
+		"log_tail_stream":                       "log_tail prints the last lines; a queue that is bound to the exchange amq.rabbitmq.log gets those to come",
+		"metadata_store_status":                 "definitions are in the broker's one store, of which `status` tells",
+		"activate_free_disk_space_monitoring":   always,
+		"deactivate_free_disk_space_monitoring": always,
+		"enable_auth_attempt_source_tracking":   "logins are counted by protocol only, see list_node_auth_attempt_stats; the log has the failed ones with their addresses",
+		"disable_auth_attempt_source_tracking":  "logins are counted by protocol only, see list_node_auth_attempt_stats",
 	} {
 		list = append(list, command{use: name, short: "Not offered", args: cobra.ArbitraryArgs,
 			run: func(context.Context, *session, []string) error {

@@ -165,8 +165,11 @@ func checkMirroring(ctx context.Context, s *session, _ []string) error {
 	return s.result("Cluster reported no policies that enable classic queue mirroring")
 }
 
-func rebalance(ctx context.Context, s *session, _ []string) error {
-	s.say("Rebalancing leaders of queues ...")
+func rebalance(ctx context.Context, s *session, args []string) error {
+	if !slices.Contains([]string{"all", "quorum", "stream", "classic"}, args[0]) {
+		return exitf(exitUnavailable, "type %s is not supported. Try one of all, quorum, stream.", args[0])
+	}
+	s.say("Re-balancing leaders of %s queues...", args[0])
 	return s.api.post(ctx, apiPath("rebalance", "queues"), nil, nil)
 }
 
@@ -188,7 +191,8 @@ func logLocation(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	s.say("Log file location(s) ...")
+	node, _ := s.where(ctx)
+	s.say("Log file location(s) on node %s ...", node)
 	return s.result("%s", cmp.Or(file, "<stdout>"))
 }
 

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,9 +25,10 @@ func healthCommands() []command {
 		{use: "check_running", short: "Check that the broker serves clients", args: cobra.NoArgs, run: checkRunning},
 		{use: "is_running", short: "Say whether the broker serves clients", args: cobra.NoArgs, run: isRunning},
 		{use: "is_booting", short: "Say whether the broker is starting", args: cobra.NoArgs, run: isBooting},
-		{use: "node_health_check", short: "As check_running, for old scripts", args: cobra.NoArgs, run: checkRunning},
+		{use: "node_health_check", short: "Does nothing, for old scripts", args: cobra.NoArgs, run: noOp},
+		{use: "check_if_node_is_mirror_sync_critical", short: "Does nothing, for old scripts", args: cobra.NoArgs, run: noOp},
 		{use: "check_local_alarms", short: "Check that no memory or disk alarm is up", args: cobra.NoArgs, run: checkAlarms("any local resource alarms", "no local alarms")},
-		{use: "check_alarms", short: "As check_local_alarms", args: cobra.NoArgs, run: checkAlarms("any resource alarms", "no alarms, local or clusterwide")},
+		{use: "check_alarms", short: "As check_local_alarms", args: cobra.NoArgs, run: checkAlarms("any local resource alarms", "no alarms, local or clusterwide")},
 		{use: "alarms", short: "List the alarms that are up", args: cobra.NoArgs, run: alarms},
 		{use: "check_port_connectivity", short: "Check that the broker's ports take connections", args: cobra.NoArgs, run: checkPorts,
 			flags: func(f *pflag.FlagSet) { f.String("address", "", "the `address` to connect to") }},
@@ -34,13 +37,14 @@ func healthCommands() []command {
 		{use: "check_virtual_hosts", short: "Check that all virtual hosts run", args: cobra.NoArgs, run: checkVHosts},
 		{use: "check_certificate_expiration", short: "Check that no certificate ends soon", args: cobra.NoArgs, run: checkCertificates,
 			flags: func(f *pflag.FlagSet) {
-				f.String("within", "1", "how `many` units ahead")
-				f.String("unit", "months", "days, weeks, months or years")
+				f.String("within", "4", "how `many` units ahead")
+				f.String("unit", "weeks", "days, weeks, months or years")
 			}},
 		{use: "check_if_node_is_quorum_critical", short: "Check that quorum queues survive the end of this node", args: cobra.NoArgs, run: checkQuorumCritical},
 		{use: "await_startup", short: "Wait until the broker serves clients", args: cobra.NoArgs, run: awaitStartup},
-		{use: "await_online_nodes COUNT", short: "As await_startup", args: cobra.ExactArgs(1), run: awaitStartup},
-		{use: "wait [PIDFILE]", short: "As await_startup", args: cobra.MaximumNArgs(1), run: awaitStartup},
+		{use: "await_online_nodes COUNT", short: "As await_startup; there is one node", args: cobra.ExactArgs(1), run: awaitNodes},
+		{use: "wait [PIDFILE]", short: "Wait for a file with the broker's process number, or its process, and for the broker", args: cobra.MaximumNArgs(1), run: wait,
+			flags: func(f *pflag.FlagSet) { f.StringP("pid", "P", "", "`number` of the process") }},
 		{use: "await_online_quorum_plus_one", short: "As await_startup", args: cobra.NoArgs, run: awaitStartup},
 	}
 }
@@ -79,6 +83,12 @@ func checkRunning(ctx context.Context, s *session, _ []string) error {
 		}
 	}
 	return s.passed("RabbitMQ on node %s is fully booted and running", node)
+}
+
+// noOp is a command that RabbitMQ 4.0 keeps for those who still call it.
+func noOp(_ context.Context, s *session, _ []string) error {
+	s.printf("This command is DEPRECATED and is a no-op: use check_running and check_local_alarms.\n")
+	return nil
 }
 
 func isRunning(ctx context.Context, s *session, _ []string) error {
@@ -122,12 +132,34 @@ func (s *session) passed(format string, args ...any) error {
 type question struct {
 	path, asks, passed string
 	about              map[string]any // further members of the answer as JSON
+	// missing names the listener that is asked for, and kind the member of a
+	// listener that tells which it is; "" is not about listeners.
+	missing, kind string
+}
+
+// noListener says what there is in place of the listener that was asked for.
+func (q question) noListener(ctx context.Context, s *session, node string) error {
+	var o overview
+	if err := s.api.get(ctx, apiPath("overview"), &o); err != nil {
+		return err
+	}
+	var found []string
+	for _, l := range o.Listeners {
+		found = append(found, l.text(q.kind))
+	}
+	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }) // ports are numbers
+	return exitf(exitUnavailable, "No listener for %s is active on node %s. Found listeners %s: %s", q.missing, node,
+		or(q.kind == "port", "that use the following ports", "for the following protocols"), strings.Join(slices.Compact(found), ", "))
 }
 
 func (q question) run(ctx context.Context, s *session, _ []string) error {
 	node, _ := s.where(ctx)
 	s.say("%s ...", strings.ReplaceAll(q.asks, "NODE", node))
-	if err := s.api.get(ctx, q.path, nil); err != nil {
+	err := s.api.get(ctx, q.path, nil)
+	if q.missing != "" && isStatus(err, http.StatusServiceUnavailable) {
+		return q.noListener(ctx, s, node)
+	}
+	if err != nil {
 		return s.failedCheck(err)
 	}
 	if s.opts.formatter == "json" {
@@ -139,23 +171,26 @@ func (q question) run(ctx context.Context, s *session, _ []string) error {
 }
 
 func checkPort(ctx context.Context, s *session, args []string) error {
+	if n, err := strconv.Atoi(args[0]); err != nil || n <= 0 || n > 65535 {
+		return exitf(exitData, "Bad argument: Argument must be a positive integer")
+	}
 	return question{apiPath("health", "checks", "port-listener", args[0]), "Asking node NODE if there's an active listener on port " + args[0],
-		"A listener for port " + args[0] + " is running on node NODE.", map[string]any{"port": args[0]}}.run(ctx, s, nil)
+		"A listener for port " + args[0] + " is running on node NODE.", map[string]any{"port": args[0]}, "port " + args[0], "port"}.run(ctx, s, nil)
 }
 
 func checkProtocol(ctx context.Context, s *session, args []string) error {
 	return question{apiPath("health", "checks", "protocol-listener", args[0]), "Asking node NODE if there's an active listener for protocol " + args[0],
-		"A listener for protocol " + args[0] + " is running on node NODE.", map[string]any{"protocol": args[0]}}.run(ctx, s, nil)
+		"A listener for protocol " + args[0] + " is running on node NODE.", map[string]any{"protocol": args[0]}, "protocol " + args[0], "protocol"}.run(ctx, s, nil)
 }
 
 func checkVHosts(ctx context.Context, s *session, _ []string) error {
 	return question{apiPath("health", "checks", "virtual-hosts"), "Checking if all vhosts are running on node NODE",
-		"Node NODE reported all vhosts as running", nil}.run(ctx, s, nil)
+		"Node NODE reported all vhosts as running", nil, "", ""}.run(ctx, s, nil)
 }
 
 func checkQuorumCritical(ctx context.Context, s *session, _ []string) error {
 	return question{apiPath("health", "checks", "node-is-quorum-critical"), "Checking if node NODE is critical for quorum of any queues/streams",
-		"Node NODE seems to be the only one in a single node cluster, the check does not apply", nil}.run(ctx, s, nil)
+		"Node NODE seems to be the only one in a single node cluster, the check does not apply", nil, "", ""}.run(ctx, s, nil)
 }
 
 // failedCheck adds what the check has found to its reason.
@@ -179,7 +214,7 @@ func checkAlarms(of, none string) func(context.Context, *session, []string) erro
 			return err
 		}
 		if s.opts.formatter == "json" {
-			return s.document(map[string]any{"alarms": []string{}, "node": node, "result": "ok"})
+			return s.document(map[string]any{"result": "ok"})
 		}
 		return s.result("Node %s reported %s", node, none)
 	}
@@ -248,29 +283,13 @@ func connects(ctx context.Context, address string) error {
 
 func checkCertificates(ctx context.Context, s *session, _ []string) error {
 	within, unit := s.flag("within"), s.flag("unit")
-	s.say("Checking if any certificate expires within %s %s ...", within, unit)
+	if !slices.Contains([]string{"days", "weeks", "months", "years"}, unit) {
+		return exitf(exitUsage, "unit '%s' is not supported. Please use one of: days, weeks, months, years", unit)
+	}
+	node, _ := s.where(ctx)
+	s.say("Checking certificate expiration on node %s ...", node)
 	if err := s.api.get(ctx, apiPath("health", "checks", "certificate-expiration", within, unit), nil); err != nil {
 		return err
 	}
-	return s.result("No certificate expires within %s %s", within, unit)
-}
-
-// startupPoll is how long to wait between two questions of await_startup.
-const startupPoll = 100 * time.Millisecond
-
-// awaitStartup asks until there is an answer: a broker that is not there yet
-// cannot announce itself.
-func awaitStartup(ctx context.Context, s *session, _ []string) error {
-	s.say("Waiting for the broker at %s ...", s.api.shown)
-	if s.opts.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(s.opts.timeout)*time.Second)
-		defer cancel()
-	}
-	for s.alive(ctx) != nil {
-		if pause(ctx, startupPoll) != nil {
-			return exitf(exitTimeout, "no broker answers at %s after %d s; look into its log, or give it longer with --timeout", s.api.shown, s.opts.timeout)
-		}
-	}
-	return nil
+	return s.result("No certificates are expiring within %s %s.", within, unit)
 }

@@ -34,18 +34,18 @@ func listVHostLimits(ctx context.Context, s *session, _ []string) error {
 		s.say("Listing limits for vhost %q ...", s.opts.vhost)
 	}
 	if !s.on("global") && s.opts.formatter == "table" {
-		return s.bareLimits(ctx, path)
+		return s.bareLimits(ctx, path, missingVHost(s.opts.vhost))
 	}
 	return s.limits(ctx, path, "vhost", missingVHost(s.opts.vhost))
 }
 
-// bareLimits prints the limits of one virtual host, and nothing but those (RabbitMQ
-// 4.0).
-func (s *session) bareLimits(ctx context.Context, path string) error {
+// bareLimits prints the limits of one virtual host or user, and nothing but those
+// (RabbitMQ 4.0).
+func (s *session) bareLimits(ctx context.Context, path string, missing *exitError) error {
 	var list []object
 	err := s.api.get(ctx, path, &list)
 	if isStatus(err, http.StatusNotFound) {
-		return missingVHost(s.opts.vhost)
+		return missing
 	}
 	for _, o := range list {
 		s.printf("%s\n", o["value"])
@@ -75,7 +75,7 @@ func (s *session) limits(ctx context.Context, path, of string, missing *exitErro
 func limitsOf(text string) (map[string]json.RawMessage, error) {
 	var limits map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &limits); err != nil {
-		return nil, exitf(exitData, `the limits are no JSON object: %s; they look like '{"max-connections": 100}'`, text)
+		return nil, exitf(exitUnavailable, `Could not parse JSON document: the limits are no JSON object: %s; they look like '{"max-connections": 100}'`, text)
 	}
 	return limits, nil
 }
@@ -138,6 +138,9 @@ func listUserLimits(ctx context.Context, s *session, args []string) error {
 		return s.limits(ctx, apiPath("user-limits"), "user", nil)
 	}
 	s.say("Listing limits for user %q ...", name)
+	if s.opts.formatter == "table" {
+		return s.bareLimits(ctx, apiPath("user-limits", name), missingUser(name))
+	}
 	return s.limits(ctx, apiPath("user-limits", name), "user", missingUser(name))
 }
 
@@ -150,9 +153,11 @@ func setUserLimits(ctx context.Context, s *session, args []string) error {
 }
 
 func clearUserLimits(ctx context.Context, s *session, args []string) error {
-	s.say("Clearing limit %q for user %q ...", args[1], args[0])
 	path := apiPath("user-limits", args[0])
-	if args[1] == "all" {
+	if args[1] != "all" {
+		s.say("Clearing limit %q for user %q ...", args[1], args[0])
+	} else {
+		s.say("Clearing all limits for user %q ...", args[0])
 		return s.clearLimits(ctx, path, missingUser(args[0]))
 	}
 	return noSuchUser(s.api.delete(ctx, path+apiPath(args[1])), args[0])

@@ -42,11 +42,11 @@ func (s *session) printValues(columns string, list []object) error {
 }
 
 func setParameter(ctx context.Context, s *session, args []string) error {
+	s.say("Setting runtime parameter %q for component %q to \"%s\" in vhost %q ...", args[1], args[0], args[2], s.opts.vhost)
 	value, err := parsed("value", args[2])
 	if err != nil {
 		return err
 	}
-	s.say("Setting runtime parameter %q for component %q to %q in vhost %q ...", args[1], args[0], args[2], s.opts.vhost)
 	err = s.api.put(ctx, apiPath("parameters", args[0], s.opts.vhost, args[1]), map[string]any{"value": value})
 	return orInvalid(orMissing(err, exitData, "Virtual host '%s' does not exist", s.opts.vhost))
 }
@@ -54,7 +54,7 @@ func setParameter(ctx context.Context, s *session, args []string) error {
 func clearParameter(ctx context.Context, s *session, args []string) error {
 	s.say("Clearing runtime parameter %q for component %q on vhost %q ...", args[1], args[0], s.opts.vhost)
 	err := s.api.delete(ctx, apiPath("parameters", args[0], s.opts.vhost, args[1]))
-	return orMissing(err, exitSoftware, "there is no parameter %q of component %q in vhost '%s'", args[1], args[0], s.opts.vhost)
+	return orMissing(err, exitUnavailable, "Parameter does not exist: there is no %q of component %q in vhost '%s'", args[1], args[0], s.opts.vhost)
 }
 
 func listGlobalParameters(ctx context.Context, s *session, _ []string) error {
@@ -67,17 +67,17 @@ func listGlobalParameters(ctx context.Context, s *session, _ []string) error {
 }
 
 func setGlobalParameter(ctx context.Context, s *session, args []string) error {
+	s.say("Setting global runtime parameter %q to \"%s\" ...", args[0], args[1])
 	value, err := parsed("value", args[1])
 	if err != nil {
 		return err
 	}
-	s.say("Setting global runtime parameter %q to %q ...", args[0], args[1])
 	return orInvalid(s.api.put(ctx, apiPath("global-parameters", args[0]), map[string]any{"value": value}))
 }
 
 func clearGlobalParameter(ctx context.Context, s *session, args []string) error {
 	s.say("Clearing global runtime parameter %q ...", args[0])
-	return orMissing(s.api.delete(ctx, apiPath("global-parameters", args[0])), exitSoftware, "there is no global parameter %q", args[0])
+	return orMissing(s.api.delete(ctx, apiPath("global-parameters", args[0])), exitUnavailable, "Parameter does not exist: there is no global parameter %q", args[0])
 }
 
 func setClusterName(ctx context.Context, s *session, args []string) error {

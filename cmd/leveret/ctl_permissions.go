@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -73,7 +74,17 @@ func setPermissions(ctx context.Context, s *session, args []string) error {
 	s.say("Setting permissions for user %q in vhost %q ...", args[0], s.opts.vhost)
 	err := s.api.put(ctx, apiPath("permissions", s.opts.vhost, args[0]),
 		map[string]string{"configure": args[1], "write": args[2], "read": args[3]})
-	return s.vhostOrUser(ctx, args[0], err)
+	return unavailable(s.vhostOrUser(ctx, args[0], err))
+}
+
+// unavailable gives what is wrong with permissions RabbitMQ 4.0's exit code for it:
+// there, only a missing user has one of its own.
+func unavailable(err error) error {
+	e, ok := errors.AsType[*exitError](err)
+	if ok && e.code == exitData {
+		return exitf(exitUnavailable, "%s", e.text)
+	}
+	return orInvalid(err)
 }
 
 func clearPermissions(ctx context.Context, s *session, args []string) error {
@@ -81,14 +92,15 @@ func clearPermissions(ctx context.Context, s *session, args []string) error {
 	return s.cleared(ctx, args[0], apiPath("permissions", s.opts.vhost, args[0]))
 }
 
-// cleared deletes a user's permissions. It is no error that there are none, but
-// that there is no such user or vhost (RabbitMQ 4.0).
+// cleared deletes a user's permissions. It is no error that there are none, nor
+// that there is no such user, but that there is no such vhost (RabbitMQ 4.0).
 func (s *session) cleared(ctx context.Context, user, path string) error {
 	err := s.api.delete(ctx, path)
-	if found := s.vhostOrUser(ctx, user, err); found != nil && !isStatus(found, http.StatusNotFound) {
-		return found
+	found := s.vhostOrUser(ctx, user, err)
+	if e, ok := errors.AsType[*exitError](found); ok && e.code == exitNoUser || isStatus(found, http.StatusNotFound) {
+		return nil
 	}
-	return nil
+	return found
 }
 
 func listTopicPermissions(ctx context.Context, s *session, _ []string) error {
@@ -105,7 +117,7 @@ func setTopicPermissions(ctx context.Context, s *session, args []string) error {
 	s.say("Setting topic permissions on %q for user %q in vhost %q ...", args[1], args[0], s.opts.vhost)
 	err := s.api.put(ctx, apiPath("topic-permissions", s.opts.vhost, args[0]),
 		map[string]string{"exchange": args[1], "write": args[2], "read": args[3]})
-	return s.vhostOrUser(ctx, args[0], err)
+	return unavailable(s.vhostOrUser(ctx, args[0], err))
 }
 
 func clearTopicPermissions(ctx context.Context, s *session, args []string) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -32,11 +31,10 @@ type policyKind struct{ prefix, path, noun, article string }
 
 // list prints definitions as JSON in all formats (RabbitMQ 4.0).
 func (k policyKind) list(ctx context.Context, s *session, _ []string) error {
-	s.say("Listing %s for vhost %q ...", strings.ReplaceAll(k.prefix, "_", " ")+"policies", s.opts.vhost)
+	s.say("Listing %s for vhost %q ...", or(k.prefix == "", "policies", "operator policy overrides"), s.opts.vhost)
 	var list []object
-	err := s.api.get(ctx, apiPath(k.path, s.opts.vhost), &list)
-	if err != nil && !isStatus(err, http.StatusNotFound) {
-		return err
+	if err := s.api.get(ctx, apiPath(k.path, s.opts.vhost), &list); err != nil {
+		return orMissing(err, exitData, "Virtual host '%s' does not exist", s.opts.vhost)
 	}
 	for _, o := range list {
 		o["definition"] = quoted(string(o["definition"]))
@@ -45,12 +43,12 @@ func (k policyKind) list(ctx context.Context, s *session, _ []string) error {
 }
 
 func (k policyKind) set(ctx context.Context, s *session, args []string) error {
+	priority, _ := strconv.Atoi(s.flag("priority")) // pflag has checked it
+	s.say("Setting %s %q for pattern %q to \"%s\" with priority \"%d\" for vhost %q ...", or(k.prefix == "", k.noun, k.noun+" override"), args[0], args[1], args[2], priority, s.opts.vhost)
 	definition, err := parsed("definition", args[2])
 	if err != nil {
 		return err
 	}
-	priority, _ := strconv.Atoi(s.flag("priority")) // pflag has checked it
-	s.say("Setting %s %q for pattern %q to \"%s\" with priority \"%d\" for vhost %q ...", k.noun, args[0], args[1], args[2], priority, s.opts.vhost)
 	err = s.api.put(ctx, apiPath(k.path, s.opts.vhost, args[0]), map[string]any{
 		"pattern": args[1], "definition": definition, "priority": priority, "apply-to": s.flag("apply-to"),
 	})

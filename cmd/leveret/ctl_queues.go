@@ -36,11 +36,14 @@ func purgeQueue(ctx context.Context, s *session, args []string) error {
 // deleteQueue says how many messages were ready just before.
 func deleteQueue(ctx context.Context, s *session, args []string) error {
 	path := apiPath("queues", s.opts.vhost, args[0])
+	s.say("Deleting queue '%s' on vhost '%s' ...", args[0], s.opts.vhost)
 	var q object
 	if err := s.api.get(ctx, path, &q); err != nil {
-		return s.missingQueue(err, args[0])
+		if isStatus(err, http.StatusNotFound) { // RabbitMQ 4.0: exit code
+			return &exitError{code: exitUsage, text: "Queue not found: " + args[0], bare: true}
+		}
+		return err
 	}
-	s.say("Deleting queue '%s' on vhost '%s' ...", args[0], s.opts.vhost)
 	query := url.Values{}
 	for _, name := range []string{"if-empty", "if-unused"} {
 		if s.on(name) {

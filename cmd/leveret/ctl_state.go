@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leveretmq/leveret/broker"
 )
@@ -22,11 +24,13 @@ func stateCommands() []command {
 		{use: "status", short: "Show the state of the broker", args: cobra.NoArgs, run: status},
 		{use: "cluster_status", short: "Show the cluster, which is one node", args: cobra.NoArgs, run: clusterStatus},
 		{use: "environment", short: "Show the broker's settings as far as the API has them, as JSON", args: cobra.NoArgs, run: environment},
-		{use: "memory_breakdown", short: "Show where the memory is, in bytes", args: cobra.NoArgs, run: memoryBreakdown},
+		{use: "memory_breakdown", short: "Show where the memory is", args: cobra.NoArgs, run: memoryBreakdown,
+			flags: func(f *pflag.FlagSet) { f.String("unit", "gb", "`unit` of the figures: gb, mb or bytes") }},
 		{use: "listeners", short: "List what the broker listens on", args: cobra.NoArgs, run: listeners},
 		{use: "server_version", short: "Print the version of RabbitMQ that clients are told", args: cobra.NoArgs, run: serverVersion},
 		{use: "enable_feature_flag FLAG", short: "Accepted: all feature flags are on", args: cobra.ExactArgs(1), run: enableFeatureFlag},
-		{use: "log_location", short: "Say where the log is", args: cobra.NoArgs, run: logLocation},
+		{use: "log_location", short: "Say where the log is", args: cobra.NoArgs, run: logLocation,
+			flags: func(f *pflag.FlagSet) { f.BoolP("all", "a", false, "all places: it is one") }},
 		{use: "rotate_logs", short: "Accepted: the log is standard output", args: cobra.NoArgs, run: logLocation},
 	}...)
 }
@@ -155,18 +159,29 @@ func memoryBreakdown(ctx context.Context, s *session, _ []string) error {
 	if s.opts.formatter == "json" {
 		return s.document(m.shares())
 	}
+	unit := "gb"
+	if f := s.flags.Lookup("unit"); f != nil { // report has none
+		unit = strings.ToLower(f.Value.String())
+	}
+	scale := map[string]float64{"gb": 1e9, "mb": 1e6, "bytes": 1}[unit]
+	if scale == 0 {
+		return exitf(exitUsage, "unit '%s' is not supported. Please use one of: bytes, mb, gb", unit)
+	}
 	s.say("Reporting memory breakdown on node %s...", n.text("name"))
 	for _, p := range m.parts() {
-		s.printf("%s: %s (%s%%)\n", p.name, gigabytes(p.bytes), decimal(p.percent, 2))
+		s.printf("%s: %s %s (%s%%)\n", p.name, decimal(float64(p.bytes)/scale, 4), unit, decimal(p.percent, 2))
 	}
 	return nil
 }
 
 func serverVersion(ctx context.Context, s *session, _ []string) error {
-	s.say("Asking the broker at %s for its version ...", s.api.shown)
+	s.say("Asking node %s for its RabbitMQ version...", s.api.shown)
 	var version string
 	if err := s.api.get(ctx, apiPath("version"), &version); err != nil {
 		return err
+	}
+	if s.opts.formatter == "json" {
+		return s.document(map[string]any{"result": "ok", "value": version})
 	}
 	return s.result("%s", version)
 }
@@ -194,8 +209,14 @@ func toolVersionCommand() *cobra.Command {
 
 func enableFeatureFlag(ctx context.Context, s *session, args []string) error {
 	if args[0] == "all" {
+		s.say("Enabling all feature flags ...")
 		return nil
 	}
 	s.say("Enabling feature flag %q ...", args[0])
-	return orInvalid(s.api.do(ctx, "PUT", apiPath("feature-flags", args[0], "enable"), nil, nil))
+	err := s.api.do(ctx, "PUT", apiPath("feature-flags", args[0], "enable"), nil, nil)
+	if isStatus(err, http.StatusBadRequest) { // RabbitMQ 4.0: text and exit code
+		node, _ := s.where(ctx)
+		return &exitError{code: exitUsage, text: "This feature flag is not supported by node " + node, bare: true}
+	}
+	return err
 }

@@ -53,6 +53,7 @@ func (s *session) user(ctx context.Context, name string) (userBody, error) {
 
 func addUser(ctx context.Context, s *session, args []string) error {
 	name := args[0]
+	s.say("Adding user %q ...", name)
 	err := s.api.get(ctx, apiPath("users", name), nil)
 	if err == nil {
 		return exitf(exitSoftware, "User %q already exists", name)
@@ -64,7 +65,6 @@ func addUser(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	s.say("Adding user %q ...", name)
 	if err := s.api.put(ctx, apiPath("users", name), userBody{Password: password, Tags: []string{}}); err != nil {
 		return err
 	}
@@ -83,6 +83,7 @@ func deleteUser(ctx context.Context, s *session, args []string) error {
 }
 
 func changePassword(ctx context.Context, s *session, args []string) error {
+	s.say("Changing password for user %q ...", args[0])
 	u, err := s.user(ctx, args[0])
 	if err != nil {
 		return err
@@ -91,26 +92,25 @@ func changePassword(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	s.say("Changing password for user %q ...", args[0])
 	return s.api.put(ctx, apiPath("users", args[0]), userBody{Password: password, Tags: u.Tags})
 }
 
 func clearPassword(ctx context.Context, s *session, args []string) error {
+	s.say("Clearing password for user %q ...", args[0])
 	u, err := s.user(ctx, args[0])
 	if err != nil {
 		return err
 	}
-	s.say("Clearing password for user %q ...", args[0])
 	return s.api.do(ctx, http.MethodPut, apiPath("users", args[0]), map[string]any{"password_hash": "", "tags": u.Tags}, nil)
 }
 
 func setUserTags(ctx context.Context, s *session, args []string) error {
+	s.say("Setting tags for user %q to [%s] ...", args[0], strings.Join(args[1:], ", "))
 	u, err := s.user(ctx, args[0])
 	if err != nil {
 		return err
 	}
 	u.Tags = args[1:]
-	s.say("Setting tags for user %q to [%s] ...", args[0], strings.Join(u.Tags, ", "))
 	return s.api.put(ctx, apiPath("users", args[0]), u)
 }
 

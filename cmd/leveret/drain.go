@@ -41,6 +41,11 @@ func drain(ctx context.Context, s *session, args []string) error {
 		return exitf(exitUsage, "--grace must be a number of seconds")
 	}
 	s.say("Will put node %s into maintenance mode. The node will no longer serve any client traffic!", n.text("name"))
+	return s.maintain(ctx, n, grace)
+}
+
+// maintain begins the maintenance, and waits until no connection is left.
+func (s *session) maintain(ctx context.Context, n node, grace int) error {
 	if err := s.api.put(ctx, apiPath("nodes", n.text("name"), "maintenance"), map[string]int{"grace": grace}); err != nil {
 		return err
 	}

@@ -23,12 +23,15 @@ const (
 type exitError struct {
 	code int
 	text string
+	// bare says that the command was used rightly, although the code is
+	// exitUsage: RabbitMQ's tools have some of those.
+	bare bool
 }
 
 func (e *exitError) Error() string { return e.text }
 
 func exitf(code int, format string, args ...any) *exitError {
-	return &exitError{code, fmt.Sprintf(format, args...)}
+	return &exitError{code: code, text: fmt.Sprintf(format, args...)}
 }
 
 // loginHint says how to log in; the options have another name in rabbitmqadmin.

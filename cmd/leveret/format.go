@@ -24,9 +24,8 @@ type look struct {
 	colours   bool
 }
 
-// formatters are the names of --formatter. "erlang" is left out: nothing but
-// Erlang reads it.
-var formatters = []string{"table", "json", "pretty_table", "csv"}
+// formatters are the names of --formatter.
+var formatters = []string{"table", "json", "pretty_table", "csv", "erlang"}
 
 // machineReadable says whether programs read the format: then there is nothing
 // but data in the output (RabbitMQ 4.0).
@@ -37,8 +36,10 @@ func (t *table) write(w io.Writer, l look) error {
 	switch l.formatter {
 	case "json":
 		t.appendJSON(&b)
+	case "erlang":
+		t.appendErlang(&b)
 	case "csv":
-		t.appendLines(&b, l.headers, ",", csvCell)
+		t.appendLines(&b, l.headers && len(t.rows) > 0, ",", csvCell)
 	case "pretty_table":
 		t.appendBoxes(&b, l.colours)
 	default:

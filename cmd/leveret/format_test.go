@@ -38,7 +38,7 @@ func TestFormatters(t *testing.T) {
 }
 
 func TestEmptyTable(t *testing.T) {
-	for formatter, want := range map[string]string{"table": "", "json": "[\n]\n", "csv": "\"name\"\n"} {
+	for formatter, want := range map[string]string{"table": "", "json": "[\n]\n", "csv": "", "erlang": "[]\n"} {
 		var b bytes.Buffer
 		if err := (&table{columns: []string{"name"}}).write(&b, look{formatter: formatter, headers: true}); err != nil {
 			t.Fatal(err)

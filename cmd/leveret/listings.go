@@ -97,7 +97,7 @@ func (l *listing) chosen(args []string) ([]column, error) {
 		for name := range strings.FieldsFuncSeq(arg, func(r rune) bool { return r == ',' || r == ' ' }) {
 			i := slices.IndexFunc(l.columns, func(c column) bool { return c.name == name })
 			if i < 0 {
-				return nil, exitf(exitUsage, "%s has no column %q; it has %s", l.name, name, columnNames(l.columns))
+				return nil, exitf(exitUsage, "Info key(s) %s are not supported: %s has %s", name, l.name, columnNames(l.columns))
 			}
 			columns = append(columns, l.columns[i])
 		}

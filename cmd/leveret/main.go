@@ -39,7 +39,16 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	if err == nil {
 		return 0
 	}
+	if isTool(root) {
+		return reportTool(errs, cmd, rest, err)
+	}
 	return report(errs, root, cmd, err)
+}
+
+// isTool says whether the program goes by the name of one of RabbitMQ's tools that
+// have their way to tell of errors.
+func isTool(root *cobra.Command) bool {
+	return root.Name() != "leveret" && root.Name() != "rabbitmqadmin"
 }
 
 // rootFor is the tool of this name; leveret itself for any other.
@@ -59,12 +68,8 @@ func rootFor(name string) *cobra.Command {
 // its own comes from cobra and is about the command line.
 func report(w io.Writer, root, cmd *cobra.Command, err error) int {
 	prefix := root.Name() + ": "
-	switch root.Name() {
-	case "leveret":
-	case "rabbitmqadmin":
+	if root.Name() == "rabbitmqadmin" {
 		prefix = "*** "
-	default:
-		prefix = "Error:\n"
 	}
 	if coloured(w) {
 		prefix = red(prefix)
@@ -74,7 +79,7 @@ func report(w io.Writer, root, cmd *cobra.Command, err error) int {
 	if !ok {
 		e = &exitError{code: exitUsage}
 	}
-	if e.code == exitUsage {
+	if e.code == exitUsage && !e.bare {
 		_, _ = fmt.Fprintf(w, "\nUsage: %s\n`%s --help` has more.\n", cmd.UseLine(), cmd.CommandPath())
 	}
 	return e.code

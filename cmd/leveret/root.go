@@ -53,7 +53,7 @@ func serveCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := serve(givenFlags(cmd.Flags())); err != nil {
-				return &exitError{exitFailure, err.Error()}
+				return &exitError{code: exitFailure, text: err.Error()}
 			}
 			return nil
 		},

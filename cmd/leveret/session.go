@@ -42,7 +42,7 @@ func (o *options) add(to *pflag.FlagSet) {
 	f.StringVar(&o.password, "password", "", "`password` to log in with (default guest); the variable keeps it out of sight [LEVERET_PASSWORD]")
 	f.StringVarP(&o.vhost, "vhost", "p", "/", "virtual `host`")
 	f.StringVarP(&o.node, "node", "n", "", "`name` of a node; ignored, see --url")
-	f.StringVar(&o.formatter, "formatter", "table", "`format` of the output: table, json, pretty_table or csv")
+	f.StringVar(&o.formatter, "formatter", "table", "`format` of the output: table, json, pretty_table, csv or erlang")
 	f.BoolVar(&o.json, "json", false, "short for --formatter json")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "say nothing but the result")
 	f.BoolVarP(&o.silent, "silent", "s", false, "as --quiet, and no table headers")
@@ -101,7 +101,7 @@ func newAPI(o *options, lookup func(string) (string, bool)) *api {
 	if url == "" {
 		if path := adminSocket(o.dataDir, lookup); path != "" {
 			client.Transport = overSocket(path)
-			return &api{base: "http://127.0.0.1", shown: path, user: user, password: cmp.Or(password, "guest"), http: client}
+			return &api{base: "http://127.0.0.1", shown: path, user: user, password: cmp.Or(password, "guest"), http: client, local: true}
 		}
 	}
 	base := baseURL(cmp.Or(url, env("LEVERET_MANAGEMENT_LISTEN"), config.DefaultManagementListen))
@@ -205,10 +205,10 @@ func (s *session) secret(args []string, i int) (string, error) {
 	return line, nil
 }
 
-// parsed reads an argument that has to be JSON.
+// parsed reads an argument that has to be JSON (RabbitMQ 4.0: exit code).
 func parsed(what, text string) (json.RawMessage, error) {
 	if !json.Valid([]byte(text)) {
-		return nil, exitf(exitData, "the %s is not JSON: %s; quote it for the shell as in '{\"max-length\": 1000}'", what, text)
+		return nil, exitf(exitUnavailable, "Could not parse JSON document: the %s is not JSON: %s; quote it for the shell as in '{\"max-length\": 1000}'", what, text)
 	}
 	return json.RawMessage(text), nil
 }

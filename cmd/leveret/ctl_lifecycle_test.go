@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Scripts empty a node with stop_app, reset and start_app, and end it with stop.
+func TestResetAndStop(t *testing.T) {
+	dir := shortDir(t)
+	pidFile := filepath.Join(dir, "pid")
+	t.Setenv("LEVERET_PID_FILE", pidFile)
+	startSelf(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--management-listen", "off", "--prometheus-listen", "off")
+	ask(t, "")
+	t.Setenv("LEVERET_DATA_DIR", dir)
+	t.Setenv("RABBITMQ_DEFAULT_USER", "app")
+	t.Setenv("RABBITMQ_DEFAULT_PASS", "secret")
+	for _, line := range []struct {
+		command string
+		code    int
+		want    string // in the output
+	}{
+		{"rabbitmqctl wait " + pidFile, 0, "pid is "},
+		{"rabbitmqadmin declare queue name=q", 0, ""},
+		{"rabbitmqctl add_vhost v", 0, ""},
+		{"rabbitmqctl add_user u p", 0, ""},
+		{"rabbitmqctl set_global_parameter g 1", 0, ""},
+		{"rabbitmqctl reset", exitUsage, "Stop it with 'rabbitmqctl stop_app'"},
+		{"rabbitmqctl stop_app", 0, "Stopping rabbit application on node"},
+		{"rabbitmqctl reset", 0, "Resetting node"},
+		{"rabbitmqctl start_app", 0, "Starting node"},
+		{"rabbitmqctl -s list_queues name", 0, ""},
+		{"rabbitmqctl -s list_vhosts", 0, "/\n"},
+		{"rabbitmqctl -s list_users", 0, "app\t[administrator]\n"},
+		{"rabbitmqctl -s list_permissions", 0, "app\t.*\t.*\t.*\n"},
+		{"rabbitmqctl authenticate_user app secret", 0, "Success"},
+		{"rabbitmqctl wait --pid 999999999 -t 5", 0, ""}, // the broker answers: the process is not looked at
+		{"rabbitmqctl stop", 0, "Stopping and halting node"},
+		{"rabbitmqctl ping", exitUnavailable, ""},
+		{"rabbitmqctl wait --pid " + strconv.Itoa(999_999_999) + " -t 5", exitUnavailable, "process 999999999 is not running"},
+	} {
+		code, out, errs := call(t, "", words(line.command)...)
+		if code != line.code || !strings.Contains(out+errs, line.want) || line.want == "" && line.code == 0 && strings.HasPrefix(line.command, "rabbitmqctl -s") && out != "" {
+			t.Errorf("%s: exit %d, %s%s; want %d and %q", line.command, code, out, errs, line.code, line.want)
+		}
+	}
+	if _, err := os.Stat(pidFile); !os.IsNotExist(err) {
+		t.Errorf("the file with the number of the process: %v, want none after a stop", err)
+	}
+}
