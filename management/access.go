@@ -58,22 +58,33 @@ func administratorOf(r *request) error {
 
 // monitor is for the view of the whole broker.
 func monitor(r *request) error {
-	if err := anyTag(r); err != nil {
+	if err := r.enter(); err != nil {
 		return err
 	}
 	if !r.monitors() {
 		return notAuthorised("Not monitor user")
 	}
-	return nil
+	return r.findVHost()
+}
+
+// monitorOrInVHost is for limits: monitors see those of all vhosts.
+func monitorOrInVHost(r *request) error {
+	if err := anyTag(r); err != nil || r.monitors() {
+		return err
+	}
+	return r.mayVHost()
 }
 
 // policymaker is for parameters and policies.
 func policymaker(r *request) error {
-	if err := anyTag(r); err != nil {
+	if err := r.enter(); err != nil {
 		return err
 	}
 	if !r.user.Has(auth.Policymaker) && !r.user.Has(auth.Administrator) {
-		return notAuthorised("Not policymaker user")
+		return notAuthorised("User not authorised to access object")
+	}
+	if err := r.findVHost(); err != nil {
+		return err
 	}
 	return r.mayVHost()
 }

@@ -132,6 +132,9 @@ func (r *request) ownConnection() (*Connection, error) {
 }
 
 func userConnections(r *request) (reply, error) {
+	if r.arg("user") != r.user.Name && !r.monitors() {
+		return reply{}, notAuthorised("User not authorised to access object")
+	}
 	list := []object{}
 	for _, c := range r.visibleConnections() {
 		if c.User == r.arg("user") {

@@ -49,8 +49,12 @@ func (s *Server) definitions() object {
 // exportVHost handles GET /definitions/V: without users, and without the
 // vhost's name in the items, so that it can be imported into another one.
 func exportVHost(r *request) (reply, error) {
+	v, exists := r.s.cfg.VHosts.Get(r.arg("vhost"))
+	if !exists {
+		return reply{}, badRequest("vhost_not_found")
+	}
 	r.download()
-	v, cfg := r.vhost, &r.s.cfg
+	cfg := &r.s.cfg
 	var all topology
 	all.add(v, "")
 	options := r.s.vhostOptions(v)

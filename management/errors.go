@@ -26,6 +26,7 @@ var (
 	errNoCredentials = &failure{status: http.StatusUnauthorized}
 	errBadLogin      = &failure{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}
 	errNotJSON       = badRequest("not_json")
+	errTwiceJSON     = badRequest("invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?")
 	// errTooManyLogins goes beyond RabbitMQ.
 	errTooManyLogins = &failure{http.StatusTooManyRequests, "too_many_requests",
 		"too many failed logins of this user from this address; wait a minute and try again"}

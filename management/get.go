@@ -56,6 +56,9 @@ func readGetting(b body) (getting, error) {
 
 // getMessages handles POST /queues/V/N/get.
 func getMessages(r *request) (reply, error) {
+	if _, err := r.vhost.QueueInfo(r.arg("queue")); err != nil {
+		return reply{}, missing(orNotFound(err), "queue_not_found")
+	}
 	b, err := r.body()
 	if err != nil {
 		return reply{}, err

@@ -1,6 +1,7 @@
 package management
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -61,6 +62,9 @@ func (r *request) definitionsBody() (body, error) {
 	raw, err := read()
 	if err != nil {
 		return nil, err
+	}
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+		return body{}, nil
 	}
 	b, err := parseBody(raw)
 	if err != nil {

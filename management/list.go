@@ -274,17 +274,16 @@ const (
 
 // paging reads the query; nil without a page.
 func (r *request) paging() (*paging, error) {
-	text := r.query.Get("page")
-	if text == "" {
+	if !r.query.Has("page") {
 		return nil, nil
 	}
 	p := &paging{size: defaultPageSize}
 	var err error
-	if p.page, err = strconv.Atoi(text); err != nil {
+	if p.page, err = strconv.Atoi(r.query.Get("page")); err != nil {
 		return nil, badRequest("Pagination parameters are invalid")
 	}
-	if s := r.query.Get("page_size"); s != "" {
-		if p.size, err = strconv.Atoi(s); err != nil {
+	if r.query.Has("page_size") {
+		if p.size, err = strconv.Atoi(r.query.Get("page_size")); err != nil {
 			return nil, badRequest("Pagination parameters are invalid")
 		}
 	}

@@ -154,9 +154,9 @@ func putClusterName(r *request) (reply, error) {
 	if err := b.need("name"); err != nil {
 		return reply{}, err
 	}
-	name, err := b.text("name")
-	if err != nil {
-		return reply{}, err
+	name, isText := b["name"].(string)
+	if !isText {
+		return reply{}, badRequest("name must be a string")
 	}
 	raw, err := json.Marshal(name)
 	if err != nil {

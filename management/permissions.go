@@ -55,6 +55,9 @@ func putPermission(r *request) (reply, error) {
 // grant sets a user's permissions from a body. A vhost or user that is missing
 // is a 400 (RabbitMQ 4.0).
 func (c *acting) grant(user, vhost string, b body) error {
+	if err := c.knows(user, vhost); err != nil {
+		return err
+	}
 	if err := b.need("configure", "write", "read"); err != nil {
 		return err
 	}
@@ -65,11 +68,18 @@ func (c *acting) grant(user, vhost string, b body) error {
 			return err
 		}
 	}
-	if _, exists := c.s.cfg.VHosts.Get(vhost); !exists {
-		return badRequest("vhost_or_user_not_found")
-	}
 	_, err := c.auth.SetPermissions(user, vhost, expr[0], expr[1], expr[2])
 	return notFoundIsBad(err, "vhost_or_user_not_found")
+}
+
+// knows says whether there are the vhost and the user that a permission is for.
+func (c *acting) knows(user, vhost string) error {
+	_, isVHost := c.s.cfg.VHosts.Get(vhost)
+	_, isUser := c.s.cfg.Auth.User(user)
+	if !isVHost || !isUser {
+		return badRequest("vhost_or_user_not_found")
+	}
+	return nil
 }
 
 func deletePermission(r *request) (reply, error) {
@@ -104,6 +114,9 @@ func putTopicPermission(r *request) (reply, error) {
 }
 
 func (c *acting) grantTopic(user, vhost string, b body) (created bool, err error) {
+	if err := c.knows(user, vhost); err != nil {
+		return false, err
+	}
 	if err := b.need("exchange", "write", "read"); err != nil {
 		return false, err
 	}

@@ -16,6 +16,9 @@ import (
 // publish handles POST /exchanges/V/N/publish: it answers once the queues have
 // taken the message.
 func publish(r *request) (reply, error) {
+	if _, err := r.vhost.ExchangeInfo(r.exchangeArg("exchange")); err != nil {
+		return reply{}, missing(orNotFound(err), "exchange_not_found")
+	}
 	b, err := r.body()
 	if err != nil {
 		return reply{}, err

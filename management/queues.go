@@ -390,15 +390,15 @@ func queueActions(r *request) (reply, error) {
 	if !anyOf(r.user.Tags, "administrator") {
 		return reply{}, notAuthorised("Not administrator user")
 	}
+	if _, err := r.vhost.Queue(r.actor(), r.arg("queue")); err != nil {
+		return reply{}, missing(orNotFound(err), "queue_not_found")
+	}
 	b, err := r.body()
 	if err != nil {
 		return reply{}, err
 	}
 	if err := b.need("action"); err != nil {
 		return reply{}, err
-	}
-	if _, err := r.vhost.Queue(r.actor(), r.arg("queue")); err != nil {
-		return reply{}, missing(orNotFound(err), "queue_not_found")
 	}
 	return reply{}, badRequest("unknown action '%v'", b["action"])
 }

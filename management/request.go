@@ -63,7 +63,8 @@ func (r *request) rawBody() ([]byte, error) {
 	return b, nil
 }
 
-// body reads the request's body, a JSON object. No body is an empty one.
+// body reads the request's body, a JSON object. No body is an empty one, and so is
+// null (RabbitMQ 4.0).
 func (r *request) body() (body, error) {
 	raw, err := r.rawBody()
 	if err != nil {
@@ -72,11 +73,15 @@ func (r *request) body() (body, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return body{}, nil
 	}
-	b, err := parseBody(raw)
-	if err != nil {
-		return nil, errNotJSON
+	switch b, err := parseBody(raw); {
+	case err == nil:
+		return b, nil
+	case string(bytes.TrimSpace(raw)) == "null":
+		return body{}, nil
+	case json.Valid(raw) && bytes.TrimSpace(raw)[0] == '"':
+		return nil, errTwiceJSON
 	}
-	return b, nil
+	return nil, errNotJSON
 }
 
 // A body is a decoded JSON object; numbers are json.Number.

@@ -25,7 +25,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 	res := s.router.find(segments)
 	if res == nil {
-		r.failUnknown()
+		r.fail(errNotFound)
 		return
 	}
 	r.resource, r.segments = res, segments
@@ -73,16 +73,6 @@ func queryOf(u *url.URL) url.Values {
 	}
 	v, _ := url.ParseQuery(u.RawQuery) // the values that could be read are returned all the same
 	return v
-}
-
-// failUnknown answers a path that there is not. Who shows no credentials is
-// asked for them first, as everywhere else.
-func (r *request) failUnknown() {
-	if err := r.authenticate(); err != nil {
-		r.fail(err)
-		return
-	}
-	r.fail(errNotFound)
 }
 
 // recovered keeps a bug in one handler from taking the broker down.

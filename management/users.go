@@ -124,6 +124,9 @@ func deleteUsers(r *request) (reply, error) {
 	if err := b.need("users"); err != nil {
 		return reply{}, err
 	}
+	if _, isList := b["users"].([]any); !isList {
+		return reply{}, badRequest("users must be a list of strings")
+	}
 	names, _, err := b.tags("users")
 	if err != nil {
 		return reply{}, err

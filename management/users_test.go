@@ -1,6 +1,7 @@
 package management
 
 import (
+	"net/http"
 	"slices"
 	"testing"
 )
@@ -92,10 +93,18 @@ func TestAccessByTag(t *testing.T) {
 		{"GET", "/queues/other", "", [4]int{401, 401, 401, 200}},
 		{"PUT", "/queues/mine/q", "{}", [4]int{201, 204, 204, 204}},
 		{"PUT", "/queues/other/q", "{}", [4]int{401, 401, 401, 401}}, // the administrator has no permission there
-		{"GET", "/vhosts/other", "", [4]int{401, 401, 200, 200}},
+		{"GET", "/vhosts/mine", "", [4]int{401, 401, 401, 200}},
+		{"GET", "/vhosts/mine/connections", "", [4]int{200, 200, 200, 200}},
+		{"GET", "/vhosts/other/connections", "", [4]int{401, 401, 401, 200}},
+		{"GET", "/vhosts/other/channels", "", [4]int{401, 401, 401, 200}},
+		{"GET", "/vhost-limits/other", "", [4]int{401, 401, 200, 200}},
+		{"GET", "/connections/username/guest", "", [4]int{401, 401, 200, 200}},
 		{"PUT", "/policies/mine/p", policy, [4]int{401, 201, 401, 204}},
+		{"GET", "/policies/mine/p", "", [4]int{401, 200, 401, 200}},
+		{"GET", "/policies/nowhere/p", "", [4]int{401, 404, 401, 404}},
 		{"PUT", "/policies/other/p", policy, [4]int{401, 401, 401, 201}},
 		{"PUT", "/operator-policies/mine/p", policy, [4]int{401, 401, 401, 201}},
+		{"GET", "/operator-policies/mine/p", "", [4]int{401, 401, 401, 200}},
 		{"GET", "/parameters", "", [4]int{401, 200, 401, 200}},
 		{"GET", "/global-parameters", "", [4]int{401, 200, 401, 200}},
 		{"GET", "/users", "", [4]int{401, 401, 401, 200}},
@@ -104,12 +113,46 @@ func TestAccessByTag(t *testing.T) {
 		{"PUT", "/vhosts/mine", "", [4]int{401, 401, 401, 204}},
 		{"PUT", "/cluster-name", `{"name":"n"}`, [4]int{401, 401, 401, 204}},
 		{"DELETE", "/reset", "", [4]int{401, 401, 401, 204}},
+		{"DELETE", "/auth/attempts/rabbit@test", "", [4]int{401, 401, 204, 204}},
 	} {
 		for i, tag := range tags {
 			if w := a.request(tt.method, tt.path, tt.body, as(tag)); w.Code != tt.codes[i] {
 				t.Errorf("%s %s as %s = %d %s, want %d", tt.method, tt.path, tag, w.Code, w.Body, tt.codes[i])
 			}
 		}
+	}
+}
+
+// What is missing is said before what is wrong with the body.
+func TestRefusalsAreRabbitMQs(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", "null", 201)
+	const missingKeys = "[{key_missing,configure},{key_missing,write},{key_missing,read}]"
+	for _, tt := range []struct {
+		method, path, body string
+		code               int
+		kind, reason       string
+	}{
+		{"POST", "/queues/%2F/none/get", "", 404, "not_found", "queue_not_found"},
+		{"POST", "/queues/%2F/none/actions", "{", 404, "not_found", "queue_not_found"},
+		{"POST", "/exchanges/%2F/none/publish", "[]", 404, "not_found", "exchange_not_found"},
+		{"PUT", "/permissions/none/guest", "", 400, "bad_request", "vhost_or_user_not_found"},
+		{"PUT", "/permissions/%2F/none", "", 400, "bad_request", "vhost_or_user_not_found"},
+		{"PUT", "/permissions/%2F/guest", "", 400, "bad_request", missingKeys},
+		{"PUT", "/topic-permissions/%2F/none", "", 400, "bad_request", "vhost_or_user_not_found"},
+		{"PUT", "/cluster-name", `{"name":null}`, 400, "bad_request", "name must be a string"},
+		{"PUT", "/queues/%2F/q", `"{}"`, 400, "bad_request", "invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?"},
+		{"POST", "/users/bulk-delete", `{"users":"guest"}`, 400, "bad_request", "users must be a list of strings"},
+		{"GET", "/definitions/none", "", 400, "bad_request", "vhost_not_found"},
+		{"GET", "/queues?page=", "", 400, "bad_request", "Pagination parameters are invalid"},
+		{"GET", "/queues?page=1&page_size=", "", 400, "bad_request", "Pagination parameters are invalid"},
+	} {
+		has(t, a.do(tt.method, tt.path, tt.body, tt.code), J{"error": tt.kind, "reason": tt.reason})
+	}
+	a.do("POST", "/definitions", "", 204)
+	w := a.request("GET", "/nowhere", "", func(r *http.Request) { r.Header.Del("Authorization") })
+	if w.Code != http.StatusNotFound {
+		t.Errorf("a path that there is not, without a login = %d, want 404", w.Code)
 	}
 }
 
