@@ -189,3 +189,29 @@ func TestNoBroker(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Who ends a run while it connects is not told that there is no broker.
+func TestCutOffWhileConnecting(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	during, cancel := context.WithCancel(t.Context())
+	go func() { // a broker that takes a connection and says nothing
+		sock, err := l.Accept()
+		cancel()
+		if err == nil {
+			<-t.Context().Done()
+			sock.Close()
+		}
+	}()
+	for name, ctx := range map[string]context.Context{"before": over, "in the handshake": during} {
+		_, err := Run(ctx, target(t, "amqp://"+l.Addr().String()), NewScenario(), Options{})
+		if !errors.Is(err, errCutOff) {
+			t.Errorf("cut off %s: %v", name, err)
+		}
+	}
+}

@@ -55,7 +55,7 @@ func dial(ctx context.Context, b *Broker, heartbeat time.Duration, bufferSize in
 	d := net.Dialer{Timeout: dialTimeout}
 	sock, err := d.DialContext(ctx, "tcp", b.Address)
 	if err != nil {
-		return nil, fmt.Errorf("no broker can be reached: %w", err)
+		return nil, cutOff(ctx, fmt.Errorf("no broker can be reached: %w", err))
 	}
 	if b.TLS != nil {
 		sock = tls.Client(sock, b.TLS)
@@ -65,9 +65,21 @@ func dial(ctx context.Context, b *Broker, heartbeat time.Duration, bufferSize in
 	defer stop()
 	if err := c.open(b, heartbeat); err != nil {
 		_ = sock.Close() // the handshake's error says more
-		return nil, err
+		return nil, cutOff(ctx, err)
 	}
 	return c, nil
+}
+
+// errCutOff: the run was ended while a connection was being opened. It says nothing
+// about the broker.
+var errCutOff = errors.New("the run was cut off while it was connecting; what it would have measured is not known")
+
+// cutOff is why a connection could not be opened: err, unless ctx is over.
+func cutOff(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errCutOff
+	}
+	return err
 }
 
 // open does the handshake (spec §2.2.4).
