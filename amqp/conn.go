@@ -211,7 +211,7 @@ const lingerDelay = 3 * time.Second
 
 // stopDelay is lingerDelay, and how long a close handshake may take, while the
 // broker stops: container runtimes give it ten seconds for everything.
-const stopDelay = 1500 * time.Millisecond
+const stopDelay = time.Second
 
 func (c *conn) linger() time.Duration {
 	if c.srv.stopped.Load() {
@@ -284,7 +284,9 @@ func (c *conn) fail(id frames.MethodID, err error) error {
 		c.log.Error("method failed", zap.Uint16("class", id.Class()), zap.Uint16("method", id.Method()), zap.Error(err))
 		e = frames.Errorf(frames.InternalError, "")
 	}
-	c.log.Warn("closing connection", zap.String("reason", e.ReplyText()), zap.String("user", c.user.Name))
+	if !c.srv.stopped.Load() { // else the log has said so once
+		c.log.Warn("closing connection", zap.String("reason", e.ReplyText()), zap.String("user", c.user.Name))
+	}
 	c.releaseChannels()
 	c.sendClose(id, e)
 	c.state = closing

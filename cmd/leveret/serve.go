@@ -15,7 +15,7 @@ import (
 
 // stopPatience is how long an orderly stop waits for connections to end.
 // Container runtimes kill after 10 s, and the last commit needs some of them.
-const stopPatience = 6 * time.Second
+const stopPatience = 4 * time.Second
 
 // echo is how long after the first a signal is the same one again: timeout(1)
 // and some shells signal a process and then its group.
