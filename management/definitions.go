@@ -61,16 +61,12 @@ func exportVHost(r *request) (reply, error) {
 	description, _ := options.get("description")
 	metadata, _ := options.get("metadata")
 	queueType, _ := options.get("default_queue_type")
-	limits := []object{}
-	if m := v.Limits().Map(); len(m) > 0 {
-		limits = append(limits, object{{"vhost", v.Name()}, {"value", m}})
-	}
 	o := object{
 		{"rabbit_version", cfg.CompatibleVersion}, {"rabbitmq_version", cfg.CompatibleVersion},
 		{"product_name", cfg.Product}, {"product_version", cfg.ProductVersion},
 		{"rabbitmq_definition_format", "single_virtual_host"}, {"original_vhost_name", v.Name()},
 		{"explanation", explanation}, {"metadata", metadata}, {"description", description}, {"default_queue_type", queueType},
-		{"limits", limits}, {"parameters", notNil(all.parameters)},
+		{"limits", v.Limits().Map()}, {"parameters", notNil(all.parameters)},
 	}
 	return ok(append(o, all.members()...))
 }

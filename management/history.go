@@ -135,7 +135,7 @@ func rangeOf(m metric) int {
 	switch {
 	case m == mReceived || m == mSent:
 		return 2
-	case m >= mMemory:
+	case m >= mMemory, m == mCollections, m == mReclaimed, m == mSwitches:
 		return 3
 	case m.level():
 		return 1

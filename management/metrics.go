@@ -37,6 +37,9 @@ const (
 	mQueueDeclared
 	mQueueCreated
 	mQueueDeleted
+	mCollections // of garbage
+	mReclaimed
+	mSwitches
 
 	mMessages // this and those below are levels
 	mReady
@@ -59,7 +62,7 @@ var metricNames = [metricCount]string{
 	"ack", "deliver", "deliver_get", "deliver_no_ack", "get", "get_empty", "get_no_ack", "redeliver",
 	"disk_reads", "disk_writes", "recv_oct", "send_oct",
 	"connection_created", "connection_closed", "channel_created", "channel_closed",
-	"queue_declared", "queue_created", "queue_deleted",
+	"queue_declared", "queue_created", "queue_deleted", "gc_num", "gc_bytes_reclaimed", "context_switches",
 	"messages", "messages_ready", "messages_unacknowledged",
 	"mem_used", "fd_used", "sockets_used", "proc_used", "disk_free",
 }
@@ -80,7 +83,7 @@ var (
 	levelMetrics = []metric{mMessages, mReady, mUnacked}
 	octetMetrics = []metric{mReceived, mSent}
 	churnMetrics = []metric{mChannelClosed, mChannelCreated, mConnectionClosed, mConnectionCreated, mQueueCreated, mQueueDeclared, mQueueDeleted}
-	nodeMetrics  = []metric{mMemory, mFiles, mSockets, mProcesses, mDiskFree}
+	nodeMetrics  = []metric{mMemory, mFiles, mSockets, mProcesses, mDiskFree, mCollections, mReclaimed, mSwitches}
 )
 
 // counters are the figures of an object, by metric.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -73,7 +74,6 @@ func (r *request) nodeObject() (object, error) {
 
 // zeroFigures are members that tools expect and that mean nothing here.
 var zeroFigures = []string{
-	"gc_num", "gc_bytes_reclaimed", "context_switches",
 	"io_read_count", "io_read_bytes", "io_read_avg_time", "io_write_count", "io_write_bytes", "io_write_avg_time",
 	"io_sync_count", "io_sync_avg_time", "io_seek_count", "io_seek_avg_time", "io_reopen_count",
 	"mnesia_ram_tx_count", "mnesia_disk_tx_count", "msg_store_read_count", "msg_store_write_count",
@@ -90,7 +90,11 @@ func zeroes(names ...string) object {
 
 func addZeroes(o *object) {
 	for _, name := range zeroFigures {
-		o.add(name, 0)
+		if strings.HasSuffix(name, "_avg_time") {
+			o.add(name, rate(0))
+		} else {
+			o.add(name, 0)
+		}
 		o.add(name+"_details", object{{"rate", rate(0)}})
 	}
 }
@@ -169,4 +173,5 @@ func readMemory() (heap, stacks, other int64) {
 type process struct {
 	memory            int64 // resident, in bytes
 	files, filesLimit int64
+	switches          int64 // of context, since the start
 }

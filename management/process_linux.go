@@ -16,14 +16,30 @@ func readProcess() process {
 			p.memory = pages * int64(os.Getpagesize())
 		}
 	}
-	if dir, err := os.Open("/proc/self/fd"); err == nil {
-		names, _ := dir.Readdirnames(-1) // as far as could be read
-		dir.Close()
-		p.files = int64(len(names))
+	p.files = openFiles()
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) == nil {
+		p.switches = int64(usage.Nvcsw) + int64(usage.Nivcsw)
 	}
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
 		p.filesLimit = int64(min(limit.Cur, 1<<62))
 	}
 	return p
+}
+
+// openFiles counts the open files. Linux 6.2 says how many without listing them, which
+// takes milliseconds with some thousand connections.
+func openFiles() int64 {
+	const path = "/proc/self/fd"
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		return info.Size()
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // as far as could be read
+	return int64(len(names))
 }

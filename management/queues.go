@@ -43,7 +43,7 @@ func newQueueRow(v *vhost.VHost, name string) row {
 		if err != nil {
 			return nil
 		}
-		return r.queueObject(&queueRow{v.Name(), info}, d, false)
+		return r.queueObject(&queueRow{v.Name(), info}, d, r.detailed())
 	}}
 }
 
@@ -142,11 +142,17 @@ func oneQueue(r *request) (reply, error) {
 	return ok(o)
 }
 
+// detailed says that a list of queues shows all that a single one does (RabbitMQ
+// 4.0: also when columns are asked for).
+func (r *request) detailed() bool {
+	return r.resource != nil && r.resource.segments[len(r.resource.segments)-1] == "detailed" || r.query.Get("columns") != ""
+}
+
 // withoutStats says that the answer has no figures.
 func (r *request) withoutStats() bool { return r.s.cfg.DisableStats || r.flag("disable_stats") }
 
-// queueObject describes a queue. The object of a single one has its policies as
-// null if there are none; a list leaves them out (RabbitMQ 4.0). It is good until
+// queueObject describes a queue. The object of a single one, or of a detailed list,
+// has its policies as null if there are none; a list leaves them out (RabbitMQ 4.0). It is good until
 // the request describes the next one.
 func (r *request) queueObject(q *queueRow, d details, single bool) object {
 	info := &q.info
@@ -162,8 +168,12 @@ func (r *request) queueObject(q *queueRow, d details, single bool) object {
 	}
 	if r.s.cfg.EnableQueueTotals || r.flag("enable_queue_totals") {
 		st := info.Queue.Status()
+		here := []string{r.s.cfg.Node}
 		o = append(o, member{"messages", st.Messages()}, member{"messages_ready", st.Ready},
-			member{"messages_unacknowledged", st.Unacked}, member{"online", []string{r.s.cfg.Node}})
+			member{"messages_unacknowledged", st.Unacked}, member{"online", here})
+		if info.Spec.Arguments.Type != queue.Classic {
+			o = append(o, member{"leader", r.s.cfg.Node}, member{"members", here})
+		}
 	}
 	return o
 }
@@ -204,7 +214,9 @@ func (r *request) addQueueFigures(o *object, q *queueRow, d details, single bool
 		member{"storage_version", 2},
 		member{"user_who_performed_action", q.info.User},
 	)
-	addRuntime(o)
+	if single {
+		addRuntime(o)
+	}
 	addOrNull(o, "exclusive_consumer_tag", st.ExclusiveTag, st.ExclusiveTag != "", single)
 	addOrNull(o, "single_active_consumer_tag", st.ActiveTag, st.ActiveTag != "", single)
 	addOrNull(o, "head_message_timestamp", st.HeadTime/1000, st.HeadTime != 0, single)
@@ -230,10 +242,7 @@ func addUse(o *object, st *queue.Status, idle time.Time) {
 	if !idle.IsZero() {
 		o.add("idle_since", timeText(idle))
 	}
-	capacity := 0
-	if st.Ready == 0 && st.Consumers > 0 {
-		capacity = 1
-	}
+	capacity := rate(consumerCapacity(st))
 	o.add("consumer_capacity", capacity)
 	o.add("consumer_utilisation", capacity)
 }

@@ -160,6 +160,9 @@ func nodeCounters(cfg *Config) counters {
 	var c counters
 	c[mMemory], c[mFiles], c[mProcesses] = p.memory, p.files, int64(runtime.NumGoroutine())
 	c[mDiskFree] = cfg.Store.Health().DiskFree
+	c[mCollections] = int64(runtimeFigure("/gc/cycles/total:gc-cycles"))
+	c[mReclaimed] = int64(runtimeFigure("/gc/heap/frees:bytes"))
+	c[mSwitches] = p.switches
 	return c
 }
 

@@ -10,12 +10,16 @@ type Figures struct {
 	// High, Normal and Returned are the ready messages: of priority 5 and above, of
 	// a lower one, and those that came back from a consumer.
 	High, Normal, Returned int
+	// Last is the log's newest record, and Committed the newest that is on disk with
+	// all before it: 0 for none. They go on rising over restarts.
+	Last, Committed uint64
 }
 
 // Figures is a snapshot.
 func (q *Queue) Figures() Figures {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	m := q.m
-	return Figures{Dead: m.dead, DeadBytes: m.deadBytes, High: m.lanes[urgent].n, Normal: m.lanes[normal].n, Returned: len(m.back)}
+	m, last := q.m, uint64(q.lastID)
+	return Figures{Dead: m.dead, DeadBytes: m.deadBytes, High: m.lanes[urgent].n, Normal: m.lanes[normal].n, Returned: len(m.back),
+		Last: last, Committed: min(last, q.log.Durable())}
 }
