@@ -192,6 +192,11 @@ func confLines(prefix, key string, value erlTerm) ([][2]string, error) {
 		return permissionLines(value)
 	case "vm_memory_high_watermark", "disk_free_limit":
 		return memoryLines(whole, value)
+	case "tcp_listen_options":
+		// What Erlang's sockets need besides has no key.
+		value.items = slices.DeleteFunc(slices.Clone(value.items), func(t erlTerm) bool {
+			return t.kind == erlAtom || len(t.items) == 2 && slices.Contains([]string{"packet", "reuseaddr", "active", "reuseport"}, t.items[0].text)
+		})
 	case "consumer_timeout":
 		if value.text == "undefined" || value.text == "infinity" {
 			return [][2]string{{whole, "0"}}, nil
@@ -219,6 +224,9 @@ func nestedLines(key string, value erlTerm) ([][2]string, error) {
 		if item.kind == erlTuple {
 			if len(item.items) != 2 || item.items[0].kind != erlAtom {
 				return nil, errNotUnderstood
+			}
+			if key == "tcp_listen_options" && item.items[0].text == "linger" && item.items[1].kind == erlTuple {
+				continue // {linger, {true, 0}}: as tcp_listen_options.linger.on, which has no effect
 			}
 			name, inner = item.items[0].text, item.items[1]
 		}

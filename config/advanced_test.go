@@ -31,7 +31,7 @@ func TestAdvancedConfig(t *testing.T) {
    {vm_memory_high_watermark, {absolute, "2GiB"}},
    {disk_free_limit, {mem_relative, 0.5}}, % of the memory
    {ssl_options, [{versions, ['tlsv1.3']}, {verify, verify_none}]},
-   {tcp_listen_options, [{backlog, 4096}, {nodelay, true}]},
+   {tcp_listen_options, [binary, {packet, raw}, {reuseaddr, true}, {backlog, 4096}, {nodelay, true}, {linger, {true, 0}}]},
    {log, [{console, [{level, debug}]}, {file, [{file, "l.log"}]}]},
    {credit_flow_default_credit, {400, 200}},
    {auth_backends, [rabbit_auth_backend_internal]}
