@@ -21,7 +21,7 @@ man: build ## write a manual page for each command to build/man
 run: build ## start a broker on 127.0.0.1:5672
 	@exec bin/leveret serve $(ARGS)
 
-test: check unit interop ## check everything
+test: check cross unit interop ## check everything
 	@echo '== all passed'
 
 check:
@@ -100,7 +100,10 @@ package-check: package ## run what is in the packages
 dist: ## build archives for all systems into build/dist
 	@scripts/dist
 cross: ## compile for other systems
-	@DIST_CHECK=1 scripts/dist darwin/arm64 windows/amd64 linux/arm64
+	@for target in darwin/arm64 windows/amd64 linux/arm64; do \
+		echo "== go build for $$target"; \
+		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} go build ./... || exit 1; \
+	done
 image-check: ## run the image's files as the image's user, without docker
 	@mkdir -p build/image
 	CGO_ENABLED=0 go build -o build/image/leveret ./cmd/leveret
