@@ -27,6 +27,41 @@ type apiError struct {
 
 func (e *apiError) Error() string { return fmt.Sprintf("%s (HTTP %d)", e.reason, e.status) }
 
+// An unreachableError says that there is no answer.
+type unreachableError struct {
+	base string
+	err  error
+}
+
+func (e *unreachableError) Error() string {
+	return fmt.Sprintf("cannot reach the HTTP API at %s: %v", e.base, e.err)
+}
+
+func (e *unreachableError) Unwrap() error { return e.err }
+
+// advised adds what to do about an HTTP API that gives no answer, or none to this
+// login. The option names the address of that API.
+func advised(err error, option string) error {
+	_, unreachable := errors.AsType[*unreachableError](err)
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+		return err
+	case unreachable && option == sourceOption:
+		return fmt.Errorf("%w; RabbitMQ has one with its management plug-in (rabbitmq-plugins enable rabbitmq_management); name its address with %s if it is elsewhere", err, option)
+	case unreachable:
+		return fmt.Errorf("%w; start the broker, or name the address of its HTTP API with %s", err, option)
+	case hasStatus(err, http.StatusUnauthorized) || hasStatus(err, http.StatusForbidden):
+		return fmt.Errorf("%w; the login in the URI has to be right, and that of an administrator", err)
+	}
+	return err
+}
+
+// The options that name the addresses of the HTTP APIs.
+const (
+	sourceOption = "--management"
+	targetOption = "--to-management"
+)
+
 func hasStatus(err error, status int) bool {
 	e, ok := errors.AsType[*apiError](err)
 	return ok && e.status == status
@@ -72,7 +107,7 @@ func (a *API) do(ctx context.Context, method, path string, body, into any) error
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // without the method and the URL
 		}
-		return fmt.Errorf("cannot reach the HTTP API at %s: %w", a.Base, err)
+		return &unreachableError{a.Base, err}
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)

@@ -56,7 +56,7 @@ func (d definitions) section(name string) ([]item, error) {
 func (m *migration) moveDefinitions(ctx context.Context) (later []item, err error) {
 	var source definitions
 	if err := m.from.API.do(ctx, http.MethodGet, "/definitions", nil, &source); err != nil {
-		return nil, fmt.Errorf("read the definitions of the source: %w", err)
+		return nil, fmt.Errorf("read the definitions of the source: %w", advised(err, sourceOption))
 	}
 	wanted := map[string][]item{}
 	for _, name := range sections() {
@@ -124,7 +124,7 @@ func (m *migration) importSection(ctx context.Context, name string, list []item)
 	case err == nil:
 		return nil
 	case !hasStatus(err, http.StatusBadRequest):
-		return fmt.Errorf("import definitions into the target: %w", err)
+		return fmt.Errorf("import definitions into the target: %w", advised(err, targetOption))
 	case len(list) == 1:
 		m.refuse(name, list[0], strings.TrimSuffix(err.Error(), " (HTTP 400)"))
 		return nil

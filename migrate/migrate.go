@@ -6,6 +6,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -97,6 +98,9 @@ func (m *migration) run(ctx context.Context) error {
 	if err := checkPatterns(slices.Concat(m.opts.Only, m.opts.Skip)); err != nil {
 		return err
 	}
+	if err := m.checkVHosts(ctx); err != nil {
+		return err
+	}
 	var later []item
 	if !m.opts.NoDefinitions {
 		var err error
@@ -111,6 +115,21 @@ func (m *migration) run(ctx context.Context) error {
 	}
 	if len(later) > 0 && !m.opts.DryRun {
 		return m.importSection(context.WithoutCancel(ctx), "users", later)
+	}
+	return nil
+}
+
+// checkVHosts refuses vhosts that the source has not: nothing would be moved, and
+// that look like success.
+func (m *migration) checkVHosts(ctx context.Context) error {
+	for _, name := range m.opts.VHosts {
+		err := m.from.API.do(ctx, http.MethodGet, apiPath("vhosts", name), nil, nil)
+		if hasStatus(err, http.StatusNotFound) {
+			return fmt.Errorf("the source has no virtual host '%s'", name)
+		}
+		if err != nil {
+			return fmt.Errorf("look up virtual host '%s' at the source: %w", name, advised(err, sourceOption))
+		}
 	}
 	return nil
 }

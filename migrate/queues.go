@@ -77,7 +77,7 @@ func (m *migration) queues(ctx context.Context) ([]*Queue, error) {
 	var all []listing
 	err := m.from.API.do(ctx, http.MethodGet, "/queues?"+url.Values{"columns": {columns}}.Encode(), nil, &all)
 	if err != nil {
-		return nil, fmt.Errorf("list the queues of the source: %w", err)
+		return nil, fmt.Errorf("list the queues of the source: %w", advised(err, sourceOption))
 	}
 	var list []*Queue
 	for _, l := range all {
