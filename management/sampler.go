@@ -129,7 +129,12 @@ type batch struct {
 
 func (b *batch) reset() { b.parts, b.cells = b.parts[:0], b.cells[:0] }
 
+// add takes what was found of an object. Of a queue or an exchange of which nothing
+// was ever counted nothing is kept: it may be one of a hundred thousand.
 func (b *batch) add(p part, c *counters) {
+	if (p.kind == aQueue || p.kind == anExchange) && *c == (counters{}) {
+		return
+	}
 	b.parts = append(b.parts, p)
 	for _, m := range p.kind.metrics() {
 		b.cells = append(b.cells, c[m])
@@ -170,7 +175,7 @@ func nodeCounters(cfg *Config) counters {
 func (s *sampler) noteLocked(p part, figures []int64, elapsed time.Duration) {
 	e := s.series[p]
 	if e == nil {
-		e = newSeries(p.kind, figures)
+		e = newSeries(p.kind, figures, s.round == 1)
 		s.series[p] = e
 	}
 	e.round = s.round
@@ -200,10 +205,15 @@ func (s *sampler) mayRememberLocked(k kind) bool {
 	return true
 }
 
-// newSeries begins with an object that has just come: its counters were 0.
-func newSeries(k kind, figures []int64) *series {
+// newSeries begins with an object that has just come, or of which something is
+// counted for the first time: its figures were 0. Those that were there before the
+// first sampling had what they hold.
+func newSeries(k kind, figures []int64, before bool) *series {
 	metrics := k.metrics()
 	e := &series{last: make([]int64, len(metrics))}
+	if !before && !k.unbounded() {
+		return e
+	}
 	for i, m := range metrics {
 		if m.level() {
 			e.last[i] = figures[i]

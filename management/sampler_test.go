@@ -110,6 +110,24 @@ func TestSamplerForgetsAndBoundsHistories(t *testing.T) {
 	})
 }
 
+// A queue that was never used costs nothing; the first message shows at once.
+func TestUnusedQueuesAreNotRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		a.do("PUT", "/queues/%2F/q", "", 201)
+		sleep(2 * sampleInterval)
+		s := a.s.sampler
+		if _, there := s.series[part{aQueue, "/", "q"}]; there {
+			t.Error("an unused queue is remembered")
+		}
+		a.publish("q", "x")
+		sleep(sampleInterval)
+		got := a.do("GET", "/queues/%2F/q", "", 200).(J)
+		has(t, got["messages_details"], J{"rate": 0.2})
+		has(t, got["message_stats"].(J)["publish_details"], J{"rate": 0.2})
+	})
+}
+
 func TestRing(t *testing.T) {
 	r := ring{resolution: resolution{time.Second, 3}}
 	var got []int64
