@@ -73,6 +73,10 @@ type Arguments struct {
 	// the queue is to hold one only; "" is none.
 	Deduplication string
 
+	// alone is what holds without a policy, for all queues declared alike; nil for
+	// arguments that were not parsed.
+	alone *Settings
+
 	Overflow     Overflow
 	SingleActive bool
 	DeadLetter   *Target // nil if none; the exchange may be ""
@@ -98,7 +102,7 @@ func (a *Arguments) OfType(queueType string) *Arguments {
 	if a != nil {
 		own = *a
 	}
-	own.Type = queueType
+	own.Type, own.alone = queueType, nil
 	return &own
 }
 
@@ -162,6 +166,7 @@ func ParseArguments(t frames.Table, vhost, name string, durable, exclusive, auto
 	if QueueType(t) == "" {
 		p.Table = append(t.Without("x-queue-type"), frames.Field{Name: "x-queue-type", Value: Classic})
 	}
+	p.alone = p.Settings(Policy{})
 	return p.Arguments, nil
 }
 

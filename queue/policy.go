@@ -268,6 +268,16 @@ type Settings struct {
 	DeadLetter      *Target // nil if none
 }
 
+// Settings is Effective in memory that queues declared alike share while no policy
+// applies to them. It is not to be changed.
+func (a *Arguments) Settings(p Policy) *Settings {
+	if a.alone != nil && p.Name == "" && p.Operator == "" {
+		return a.alone
+	}
+	s := Effective(*a, p)
+	return &s
+}
+
 // Effective joins arguments and policy: the smaller one of sizes and times; of
 // overflow the argument's for a classic queue, even against the operator's, but
 // the policy's for a quorum queue; of the dead-letter target the argument's

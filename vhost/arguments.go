@@ -11,8 +11,9 @@ import (
 // declared alike: most of a hundred thousand are, and each would have 300 bytes
 // of its own. The zero value is ready.
 type arguments struct {
-	mu    sync.Mutex // guards known; a leaf
+	mu    sync.Mutex // guards the fields below; a leaf
 	known map[string]*queue.Arguments
+	key   []byte // scratch of parse
 }
 
 const (
@@ -26,12 +27,11 @@ const (
 // parse is queue.ParseArguments for a queue declared like this. What it returns
 // is not to be changed.
 func (a *arguments) parse(t frames.Table, s queue.Spec) (*queue.Arguments, error) {
-	var room [maxKnownTable]byte
-	key := frames.AppendTable(append(room[:0], flagsOf(s)), t)
 	a.mu.Lock()
-	known := a.known[string(key)]
-	a.mu.Unlock()
-	if known != nil {
+	defer a.mu.Unlock()
+	key := frames.AppendTable(append(a.key[:0], flagsOf(s)), t)
+	if known := a.known[string(key)]; known != nil {
+		a.key = key
 		return known, nil
 	}
 	parsed, err := queue.ParseArguments(t, s.VHost, s.Name, s.Durable, s.Exclusive, s.AutoDelete)
@@ -39,14 +39,13 @@ func (a *arguments) parse(t frames.Table, s queue.Spec) (*queue.Arguments, error
 		return nil, err
 	}
 	if len(key) <= maxKnownTable {
-		a.keep(string(key), &parsed)
+		a.key = key
+		a.keepLocked(string(key), &parsed)
 	}
 	return &parsed, nil
 }
 
-func (a *arguments) keep(key string, parsed *queue.Arguments) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *arguments) keepLocked(key string, parsed *queue.Arguments) {
 	if a.known == nil || len(a.known) >= maxKnownArguments {
 		a.known = make(map[string]*queue.Arguments)
 	}

@@ -19,7 +19,7 @@ func heapUse(fn func()) int64 {
 
 // idleQueueBudget is what an idle queue may keep in memory, in bytes, with its log
 // and its name: a hundred thousand of them have to fit in 150 MB.
-const idleQueueBudget = 1900
+const idleQueueBudget = 1800
 
 func TestAllocIdleQueue(t *testing.T) {
 	store := openDisk(t, t.TempDir())

@@ -5,7 +5,7 @@ import "github.com/leveretmq/leveret/queue"
 // fitsLocked says whether so many messages and bytes of bodies more are within
 // the length limits, which count messages that no consumer has.
 func (q *Queue) fitsLocked(messages int, bytes int64) bool {
-	s := &q.settings
+	s := q.settings
 	if s.MaxLength != queue.None && int64(q.ready+q.delayed.n+messages) > s.MaxLength {
 		return false
 	}

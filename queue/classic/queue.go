@@ -44,8 +44,12 @@ type Queue struct {
 	// quiet is true for a reopened queue until it is used: others that its dead
 	// letters may go to may not be there yet.
 	quiet    bool
-	policy   *queue.Policy // nil if none applies
-	settings queue.Settings
+	retries  bool            // counts deliveries, or delays what comes back
+	trims    bool            // has a length limit and drops the head
+	refuses  bool            // has a length limit and refuses publishes
+	timed    bool            // some ready message may expire
+	policy   *queue.Policy   // nil if none applies
+	settings *queue.Settings // not to be changed
 
 	lastID   queue.ID
 	lanes    []lane  // by priority; one for a queue without
@@ -61,13 +65,9 @@ type Queue struct {
 	consumers dispatch.Consumers
 	exclusive *queue.Subscription // the one consumer that wants no other
 
-	ttl     int64 // of messages published now, in milliseconds; queue.None
-	retries bool  // counts deliveries, or delays what comes back
-	trims   bool  // has a length limit and drops the head
-	refuses bool  // has a length limit and refuses publishes
-	timed   bool  // some ready message may expire
-	fresh   queue.ID
-	now     int64 // Unix milliseconds; 0 if not asked in this turn
+	ttl   int64 // of messages published now, in milliseconds; queue.None
+	fresh queue.ID
+	now   int64 // Unix milliseconds; 0 if not asked in this turn
 
 	wakeTimer  *time.Timer
 	wakeAt     int64 // when wakeTimer is due, Unix milliseconds; 0 if it is not armed
@@ -126,6 +126,7 @@ func New(env queue.Env, spec queue.Spec) (queue.Queue, error) {
 	q.applyLocked(queue.Merge(nil, nil)) // nobody else has the queue yet
 	q.usedAt = time.Now().UnixMilli()
 	if !spec.Durable {
+		q.env.Store = nil // it is not needed
 		q.leaseLocked()
 		return q, nil
 	}
@@ -196,7 +197,7 @@ func (q *Queue) SetPolicy(p queue.Policy) {
 
 // applyLocked works out what is in force now.
 func (q *Queue) applyLocked(p queue.Policy) {
-	s := queue.Effective(*q.spec.Arguments, p)
+	s := q.spec.Arguments.Settings(p)
 	q.policy, q.settings = nil, s
 	if p.Name != "" || p.Operator != "" {
 		own := p // p itself stays off the heap if there is none

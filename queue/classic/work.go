@@ -16,13 +16,13 @@ type after struct {
 	wantLoad  bool          // messages that are paged out are needed in memory
 	wantDue   bool          // the same of messages that have waited and are due
 	recalling bool          // those are being read
-	loading   chan struct{} // closed when the present load is over; nil if there is none
 	broken    bool          // the last load failed: wait for the alarm
-	epoch     int           // rises when messages that are paged out are dropped unread
 	wantSpill bool          // a log for transient messages is needed
 	spilling  bool          // it is being opened
-	spillLane int           // whose it is
 	noSpill   bool          // there is none to be had
+	loading   chan struct{} // closed when the present load is over; nil if there is none
+	epoch     int           // rises when messages that are paged out are dropped unread
+	spillLane int           // whose spill log is wanted
 	ended     string        // why the queue has ended itself, until its owner was told
 }
 
