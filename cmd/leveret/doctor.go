@@ -117,7 +117,7 @@ func newPatient(cfg config.Config) *patient {
 		version: func(ctx context.Context) (version string, err error) {
 			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 			defer cancel()
-			return version, newAPI(&options{}, os.LookupEnv).get(ctx, apiPath("version"), &version)
+			return version, newAPI(&options{dataDir: cfg.DataDir}, os.LookupEnv).get(ctx, apiPath("version"), &version)
 		},
 	}
 }

@@ -60,8 +60,8 @@ func (p *patient) checkVolume(context.Context) []finding {
 		return nil
 	}
 	v, err := p.volume(existing(p.cfg.DataDir))
-	if err != nil {
-		return one(name, fine, "its file system is not visible here", "")
+	if err != nil || v.total == 0 {
+		return one(name, fine, "its file system does not tell its size", "")
 	}
 	found := p.checkSpace(v)
 	switch {

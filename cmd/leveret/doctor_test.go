@@ -195,3 +195,13 @@ func TestDoctorReadsThisMachine(t *testing.T) {
 		t.Errorf("code %d: %s", code, out)
 	}
 }
+
+// The broker is asked over the socket in the folder that is named.
+func TestDoctorFindsTheBrokerOfItsFolder(t *testing.T) {
+	dir := startOnDisk(t)
+	t.Setenv("LEVERET_DATA_DIR", "")
+	_, out, _ := call(t, "", "leveret", "doctor", "--data-dir", dir, "--listen", "127.0.0.1:0")
+	if !strings.Contains(out, "it runs and answers") {
+		t.Errorf("the doctor does not see it:\n%s", out)
+	}
+}
