@@ -2,6 +2,7 @@ package management
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -19,6 +20,9 @@ const (
 	// wait in the queue, and eventQueueLength there.
 	maxEvents        = 256
 	eventQueueLength = 10_000
+	// maxStreams bounds the clients that listen at one time, and so what slow ones
+	// can hold: eventQueueLength events each.
+	maxStreams = 100
 	// eventPause is how long a stream is silent at most: proxies cut idle ones.
 	eventPause = 15 * time.Second
 )
@@ -31,7 +35,16 @@ func events(r *request) (reply, error) {
 	if !exists {
 		return reply{}, errNotFound
 	}
-	return reply{status: http.StatusOK, stream: func() error { return r.streamEvents(v) }}, nil
+	return reply{status: http.StatusOK, stream: func() error {
+		select {
+		case r.s.streams <- struct{}{}:
+			defer func() { <-r.s.streams }()
+			return r.streamEvents(v)
+		default:
+			return &failure{http.StatusServiceUnavailable, "too_many_streams",
+				fmt.Sprintf("%d clients listen to events already; close one of them", maxStreams)}
+		}
+	}}, nil
 }
 
 // streamEvents listens with an exclusive queue of its own, until the client
@@ -59,17 +72,20 @@ func (r *request) streamEvents(v *vhost.VHost) error {
 	return r.forward(r.http.Context(), q, sub, inbox)
 }
 
-// forward writes events as they come.
+// forward writes events as they come. A client that does not read loses the oldest and
+// is told how many; one that does not read for slowClient is cut off.
 func (r *request) forward(ctx context.Context, q queue.Queue, sub *queue.Subscription, in *inbox) error {
-	flush := http.NewResponseController(r.w).Flush
+	control, lost := http.NewResponseController(r.w), uint64(0)
+	defer control.SetWriteDeadline(time.Time{}) // of the connection, for the next request
 	tick := time.NewTicker(eventPause)
 	defer tick.Stop()
-	b := []byte(": events\n\n")
+	b := []byte("retry: 2000\n: events\n\n")
 	for {
+		control.SetWriteDeadline(time.Now().Add(slowClient)) // a test's writer has none
 		if _, err := r.w.Write(b); err != nil {
 			return nil // the client has left
 		}
-		if err := flush(); err != nil {
+		if err := control.Flush(); err != nil {
 			return nil // likewise
 		}
 		b = b[:0]
@@ -85,6 +101,10 @@ func (r *request) forward(ctx context.Context, q queue.Queue, sub *queue.Subscri
 				b = appendEvent(b, m, q.Name())
 			}
 			q.Resume(sub)
+			if st := q.Status(); st.Dropped > lost {
+				b = fmt.Appendf(b, "event: events.lost\ndata: {\"count\":%d}\n\n", st.Dropped-lost)
+				lost = st.Dropped
+			}
 		}
 	}
 }

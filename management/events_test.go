@@ -5,8 +5,15 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/vhost"
 )
 
 func TestEventStream(t *testing.T) {
@@ -59,4 +66,71 @@ func TestEventStream(t *testing.T) {
 		t.Errorf("Serve: %v", err)
 	}
 	a.is("/queues?columns=name", `[{"name":"q"}]`)
+}
+
+// stalledClient does not read until it is told to; what is written then waits.
+type stalledClient struct {
+	http.ResponseWriter
+	stalled chan struct{} // closed by the first write that waits
+	read    chan struct{} // closed to let it go on
+	once    sync.Once
+}
+
+func (c *stalledClient) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), "event: ") {
+		c.once.Do(func() { close(c.stalled) })
+		<-c.read
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+func (c *stalledClient) Flush() {}
+
+// A client that does not read loses the oldest events, is told how many, and holds up
+// nobody.
+func TestSlowReaderOfEventsLosesTheOldest(t *testing.T) {
+	a := newAPI(t, nil)
+	v, _ := a.vhosts.Get("/")
+	q, err := v.DeclareQueue(vhost.System, vhost.QueueDeclare{Name: "events", Arguments: frames.Table{{Name: "x-max-length", Value: int64(5)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &inbox{wake: make(chan struct{}, 1)}
+	sub := &queue.Subscription{Consumer: in, Tag: "events", NoAck: true, Window: &queue.Window{}}
+	if err := q.Subscribe(sub); err != nil {
+		t.Fatal(err)
+	}
+	out := httptest.NewRecorder()
+	client := &stalledClient{ResponseWriter: out, stalled: make(chan struct{}), read: make(chan struct{})}
+	ctx, leave := context.WithCancel(t.Context())
+	r := &request{s: a.s, w: client}
+	ended := make(chan error, 1)
+	go func() { ended <- r.forward(ctx, q, sub, in) }() // ends with ctx
+	a.publish("events", "first")
+	<-client.stalled
+	for range maxEvents + 5 + 20 {
+		a.publish("events", "more")
+	}
+	if st := q.Status(); st.Ready != 5 || st.Dropped != 20 {
+		t.Errorf("%d wait and %d were dropped, want 5 and 20", st.Ready, st.Dropped)
+	}
+	close(client.read)
+	for q.Status().Ready > 0 || len(in.wake) > 0 {
+		runtime.Gosched()
+	}
+	leave()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(out.Body.String(), "event: events.lost\ndata: {\"count\":20}\n\n") {
+		t.Errorf("the client is not told of the lost events:\n%s", out.Body)
+	}
+}
+
+func TestListenersToEventsAreBounded(t *testing.T) {
+	a := newAPI(t, nil)
+	for range maxStreams {
+		a.s.streams <- struct{}{}
+	}
+	has(t, a.do("GET", "/events", "", 503), J{"error": "too_many_streams"})
 }

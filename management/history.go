@@ -89,17 +89,21 @@ func (r *ring) newest(width int) []int64 { return r.at(width, 0) }
 type point struct{ at, value int64 }
 
 // column copies one figure's points, the newest first, from the finest ring
-// that goes back as far as age; the coarsest if none does.
-func (h *history) column(i int, age time.Duration) []point {
+// that goes back as far as age; the coarsest if none does. A counter was 0 before its
+// first point.
+func (h *history) column(i int, age time.Duration, counter bool) []point {
 	at := slices.IndexFunc(h.rings, func(r ring) bool { return r.step*time.Duration(r.samples-1) >= age })
 	if at < 0 {
 		at = len(h.rings) - 1
 	}
 	r := &h.rings[at]
-	points := make([]point, 0, r.len(h.width))
+	points := make([]point, 0, r.len(h.width)+1)
 	for n := range r.len(h.width) {
 		s := r.at(h.width, n)
 		points = append(points, point{s[0], s[1+i]})
+	}
+	if n := len(points); counter && n > 0 && n < r.samples {
+		points = append(points, point{at: points[n-1].at - 1})
 	}
 	return points
 }

@@ -253,6 +253,7 @@ type Server struct {
 	gzips   sync.Pool     // of *gzip.Writer
 	buffers sync.Pool     // of *[]byte; see buffer
 	heavy   chan struct{} // held while a long list is made
+	streams chan struct{} // held while a client listens to events
 	running sync.WaitGroup
 
 	mu        sync.Mutex // guards the fields below; held for one access
@@ -271,6 +272,7 @@ func New(cfg Config) *Server {
 	s.log = s.cfg.Log
 	s.closing = make(chan struct{})
 	s.heavy = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/4))
+	s.streams = make(chan struct{}, maxStreams)
 	s.router = newRouter(s.cfg.PathPrefix, routes())
 	s.http = http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: debugLog(s.log)}
 	s.local = s.newLocalServer()

@@ -306,7 +306,7 @@ func (s *sampler) view(p part) view {
 		}
 		s.mu.RLock()
 		defer s.mu.RUnlock()
-		return e.past.column(i, age)
+		return e.past.column(i, age, !m.level())
 	}
 	return w
 }

@@ -175,3 +175,32 @@ func TestNoRates(t *testing.T) {
 		}
 	})
 }
+
+// Before it came an object had counted nothing; how many messages there were then is
+// not known.
+func TestCountersWereZeroBeforeTheFirstSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		defer a.s.Shutdown(t.Context())
+		sleep(2 * sampleInterval)
+		a.do("PUT", "/queues/%2F/q", "", 201)
+		for range 3 {
+			a.publish("q", "m")
+		}
+		sleep(sampleInterval)
+		got := a.do("GET", "/queues/%2F/q?msg_rates_age=10&msg_rates_incr=5&lengths_age=10&lengths_incr=5", "", 200).(J)
+		values := func(details any) (list []float64) {
+			for _, s := range details.(J)["samples"].([]any) {
+				list = append(list, s.(J)["sample"].(float64))
+			}
+			return list
+		}
+		if n := values(got["message_stats"].(J)["publish_details"]); !slices.Equal(n, []float64{3, 0, 0}) {
+			t.Errorf("publish samples %v, want 3 0 0", n)
+		}
+		has(t, got["message_stats"].(J)["publish_details"], J{"avg_rate": 0.3})
+		if n := values(got["messages_details"]); !slices.Equal(n, []float64{3, 3, 3}) {
+			t.Errorf("messages samples %v, want 3 3 3", n)
+		}
+	})
+}
