@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,6 +34,9 @@ func pluginsRoot() *cobra.Command {
 	root := pluginsCommand()
 	root.Use = "rabbitmq-plugins"
 	root.GroupID = ""
+	root.Args, root.RunE = cobra.ArbitraryArgs, toolRun
+	root.SetHelpCommand(toolHelp())
+	root.Flags().Bool("version", false, "print the version of RabbitMQ that this stands for")
 	return quiet(root)
 }
 
@@ -52,6 +58,7 @@ func pluginsCommand() *cobra.Command {
 	f.BoolP("silent", "s", false, "as --quiet")
 	f.StringP("node", "n", "", "taken and ignored")
 	f.StringP("timeout", "t", "", "taken and ignored")
+	f.String("formatter", "table", "`format` of the list: table or json")
 	root.AddCommand(pluginsList(), pluginsIsEnabled(),
 		&cobra.Command{Use: "enable PLUGIN...", Short: "Check that plug-ins are built in", Args: cobra.ArbitraryArgs, RunE: enablePlugins},
 		&cobra.Command{Use: "set [PLUGIN...]", Short: "As enable", Args: cobra.ArbitraryArgs, RunE: enablePlugins},
@@ -64,36 +71,85 @@ func pluginsCommand() *cobra.Command {
 }
 
 func pluginsList() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [PATTERN]", Short: "List what is built in", Args: cobra.MaximumNArgs(1), RunE: listPlugins}
+	cmd := &cobra.Command{Use: "list [PATTERN]", Short: "List the plug-ins of RabbitMQ, and what of them is built in", Args: countedArgs(cobra.MaximumNArgs(1)), RunE: listPlugins}
 	f := cmd.Flags()
 	f.BoolP("minimal", "m", false, "names only")
 	f.BoolP("verbose", "v", false, "taken and ignored")
-	f.BoolP("enabled", "E", false, "only what is on, which all is")
+	f.BoolP("enabled", "E", false, "only what is built in")
 	f.BoolP("implicitly-enabled", "e", false, "as --enabled")
 	return cmd
 }
 
-// listPlugins prints one line for each, as RabbitMQ 4.0 does: enabled
-// explicitly, running.
+// A plugin is one as the list has it in JSON (RabbitMQ 4.0).
+type plugin struct {
+	Name           string `json:"name"`
+	Enabled        string `json:"enabled,omitempty"`
+	Running        *bool  `json:"running,omitempty"`
+	Version        string `json:"version,omitempty"`
+	RunningVersion string `json:"running_version,omitempty"`
+}
+
+// listPlugins lists what fits the pattern: what is built in is enabled explicitly
+// and running.
 func listPlugins(cmd *cobra.Command, args []string) error {
-	out, minimal := cmd.OutOrStdout(), cmd.Flags().Lookup("minimal").Value.String() == "true"
+	on := func(name string) bool { return cmd.Flag(name).Value.String() == "true" }
+	pattern := ".*"
+	if len(args) > 0 {
+		pattern = args[0]
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return exitf(exitUsage, "the pattern is no regular expression: %v", err)
+	}
+	names := slices.Clone(builtIn)
+	if !on("enabled") && !on("implicitly-enabled") {
+		names = append(names, notBuiltIn...)
+	}
+	slices.Sort(names)
+	names = slices.DeleteFunc(names, func(name string) bool { return !re.MatchString(name) })
+	switch format := cmd.Flag("formatter").Value.String(); {
+	case format == "json":
+		return pluginsJSON(cmd.OutOrStdout(), names, on("minimal"))
+	case format != "table":
+		return exitf(exitUsage, "there is no formatter %q; take table or json", format)
+	}
+	if !on("quiet") && !on("silent") {
+		legend := " Configured: E = explicitly enabled; e = implicitly enabled\n | Status: * = running on this broker\n |/\n"
+		_, _ = fmt.Fprintf(cmd.OutOrStdout(), "Listing plugins with pattern %q ...\n%s", pattern, or(on("minimal"), "", legend)) // there is nobody else to tell
+	}
+	return pluginLines(cmd.OutOrStdout(), names, on("minimal"))
+}
+
+// pluginLines prints a line for each (RabbitMQ 4.0).
+func pluginLines(out io.Writer, names []string, minimal bool) error {
 	width := 0
-	for _, name := range builtIn {
+	for _, name := range names {
 		width = max(width, len(name))
 	}
-	for _, name := range builtIn {
-		if len(args) > 0 && !strings.Contains(name, args[0]) {
-			continue
-		}
+	for _, name := range names {
 		line := name
 		if !minimal {
-			line = fmt.Sprintf("[E*] %-*s %s", width, name, broker.Version())
+			line = fmt.Sprintf("[%s] %-*s %s", or(slices.Contains(builtIn, name), "E*", "  "), width, name, broker.Version())
 		}
 		if _, err := fmt.Fprintln(out, line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func pluginsJSON(out io.Writer, names []string, minimal bool) error {
+	list := []plugin{}
+	for _, name := range names {
+		p := plugin{Name: name}
+		if there := slices.Contains(builtIn, name); !minimal {
+			p.Enabled, p.Running, p.Version = or(there, "enabled", "not_enabled"), &there, broker.Version()
+			p.RunningVersion = or(there, p.Version, "")
+		}
+		list = append(list, p)
+	}
+	format := or(minimal, "minimal", "normal")
+	return json.NewEncoder(out).Encode(map[string]any{"status": "running", "format": format, "plugins": list})
 }
 
 func pluginsIsEnabled() *cobra.Command {
@@ -140,7 +196,7 @@ func knownPlugins(names []string) error {
 	if unknown == nil {
 		return nil
 	}
-	return exitf(exitUnavailable, "{:plugins_not_found, [%s]}; `list` shows what is built in", strings.Join(unknown, ", "))
+	return exitf(exitSoftware, "{:plugins_not_found, [%s]}; `list` shows what is built in", strings.Join(unknown, ", "))
 }
 
 func disablePlugins(cmd *cobra.Command, args []string) error {
