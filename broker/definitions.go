@@ -14,9 +14,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// importedHash is the global parameter with the hash of what was imported last
+// ImportedHash is the global parameter with the hash of what was imported last
 // (RabbitMQ 4.0).
-const importedHash = "imported_definition_hash_value"
+const ImportedHash = "imported_definition_hash_value"
 
 // importDefinitions imports the configured definitions, before clients are
 // accepted. A start with wrong definitions fails.
@@ -33,7 +33,7 @@ func (b *Broker) importDefinitions() error {
 		return err
 	}
 	sum := b.hashDefinitions(texts)
-	if b.cfg.SkipUnchanged && string(b.vhosts.Globals()[importedHash]) == string(sum) {
+	if b.cfg.SkipUnchanged && string(b.vhosts.Globals()[ImportedHash]) == string(sum) {
 		b.log.Info("definitions not imported: they are those of the last import", zap.String("path", b.cfg.LoadDefinitions))
 		return nil
 	}
@@ -46,7 +46,7 @@ func (b *Broker) importDefinitions() error {
 	if !b.cfg.SkipUnchanged {
 		return nil
 	}
-	return b.vhosts.SetGlobal(importedHash, sum)
+	return b.vhosts.SetGlobal(ImportedHash, sum)
 }
 
 func readDefinitions(files []string) ([][]byte, error) {

@@ -51,3 +51,27 @@ func TestResetAndStop(t *testing.T) {
 		t.Errorf("the file with the number of the process: %v, want none after a stop", err)
 	}
 }
+
+// import_definitions passes over what it has imported before, if it is told to.
+func TestImportOnce(t *testing.T) {
+	ask(t, startBroker(t))
+	file := filepath.Join(t.TempDir(), "d.json")
+	if err := os.WriteFile(file, []byte(`{"vhosts":[{"name":"v"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []struct{ command, want string }{
+		{"rabbitmqctl import_definitions " + file + " --skip-if-unchanged", "Importing definitions"},
+		{"rabbitmqctl delete_vhost v", "Deleting"},
+		{"rabbitmqctl import_definitions " + file + " --skip-if-unchanged", "nothing is done"},
+		{"rabbitmqctl -s list_vhosts", "/\n"},
+		{"rabbitmqctl import_definitions " + file + " --format json", "Importing definitions"},
+		{"rabbitmqctl -s list_vhosts", "/\nv\n"},
+	} {
+		if code, out, errs := call(t, "", words(line.command)...); code != 0 || !strings.Contains(out, line.want) || strings.HasPrefix(line.command, "rabbitmqctl -s") && out != line.want {
+			t.Errorf("%s: exit %d, %s%s; want %q", line.command, code, out, errs, line.want)
+		}
+	}
+	if code, _, _ := call(t, "", "rabbitmqctl", "import_definitions", file, "--format", "erlang"); code != exitUsage {
+		t.Errorf("the format erlang: exit %d, want %d", code, exitUsage)
+	}
+}

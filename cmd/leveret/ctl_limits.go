@@ -145,10 +145,10 @@ func listUserLimits(ctx context.Context, s *session, args []string) error {
 }
 
 func setUserLimits(ctx context.Context, s *session, args []string) error {
+	s.say("Setting user limits to \"%s\" for user %q ...", args[1], args[0])
 	if _, err := s.user(ctx, args[0]); err != nil {
 		return err
 	}
-	s.say("Setting user limits to \"%s\" for user %q ...", args[1], args[0])
 	return s.setLimits(ctx, apiPath("user-limits", args[0]), args[1], missingUser(args[0]))
 }
 

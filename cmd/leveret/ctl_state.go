@@ -18,8 +18,18 @@ func stateCommands() []command {
 		{name: "list_feature_flags", short: "List the feature flags; all are on", title: "Listing feature flags ...",
 			path: everywhere("feature-flags"), defaults: "name state", columns: same("name state stability provided_by desc doc_url")},
 		{name: "list_deprecated_features", short: "List the features that RabbitMQ advises against", title: "Listing deprecated features ...",
-			path: everywhere("deprecated-features"), defaults: "name deprecation_phase", columns: same("name deprecation_phase provided_by desc doc_url"), flags: []string{"used"}},
+			path: everywhere("deprecated-features"), defaults: "name deprecation_phase", columns: same("name deprecation_phase provided_by desc doc_url")},
 	})
+	list[1].flags = func(f *pflag.FlagSet) { f.Bool("used", false, "only those that are in use") }
+	all := list[1].run
+	list[1].run = func(ctx context.Context, s *session, args []string) error {
+		if !s.on("used") {
+			return all(ctx, s, args)
+		}
+		used := listing{name: "list_deprecated_features", title: "Listing deprecated features in use ...", path: func(string) string { return apiPath("deprecated-features", "used") },
+			defaults: "name deprecation_phase", columns: same("name deprecation_phase provided_by desc doc_url")}
+		return used.run(ctx, s, args)
+	}
 	return append(list, []command{
 		{use: "status", short: "Show the state of the broker", args: cobra.NoArgs, run: status},
 		{use: "cluster_status", short: "Show the cluster, which is one node", args: cobra.NoArgs, run: clusterStatus},

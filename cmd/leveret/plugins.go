@@ -60,14 +60,22 @@ func pluginsCommand() *cobra.Command {
 	f.StringP("timeout", "t", "", "taken and ignored")
 	f.String("formatter", "table", "`format` of the list: table or json")
 	root.AddCommand(pluginsList(), pluginsIsEnabled(),
-		&cobra.Command{Use: "enable PLUGIN...", Short: "Check that plug-ins are built in", Args: cobra.ArbitraryArgs, RunE: enablePlugins},
+		&cobra.Command{Use: "enable PLUGIN...", Short: "Check that plug-ins are built in", Args: somePlugins, RunE: enablePlugins},
 		&cobra.Command{Use: "set [PLUGIN...]", Short: "As enable", Args: cobra.ArbitraryArgs, RunE: enablePlugins},
-		&cobra.Command{Use: "disable PLUGIN...", Short: "Accepted: what is built in stays on", Args: cobra.ArbitraryArgs, RunE: disablePlugins},
+		&cobra.Command{Use: "disable PLUGIN...", Short: "Accepted: what is built in stays on", Args: somePlugins, RunE: disablePlugins},
 		&cobra.Command{Use: "directories", Short: "Say where plug-ins are: nowhere", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "Plugin archives directory: (none, everything is built in)")
 			return err
 		}})
 	return root
+}
+
+// somePlugins wants names, or --all.
+func somePlugins(cmd *cobra.Command, args []string) error {
+	if cmd.Flag("all").Value.String() == "true" {
+		return nil
+	}
+	return countedArgs(cobra.MinimumNArgs(1))(cmd, args)
 }
 
 func pluginsList() *cobra.Command {
@@ -154,7 +162,7 @@ func pluginsJSON(out io.Writer, names []string, minimal bool) error {
 
 func pluginsIsEnabled() *cobra.Command {
 	return &cobra.Command{
-		Use: "is_enabled PLUGIN...", Short: "Check that plug-ins are built in", Args: cobra.MinimumNArgs(1),
+		Use: "is_enabled PLUGIN...", Short: "Check that plug-ins are built in", Args: countedArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {
 				if !slices.Contains(builtIn, name) {
