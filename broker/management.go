@@ -193,7 +193,8 @@ func (b *Broker) startManagement(ctx context.Context) {
 		b.log.Info("metrics on http://" + l.Addr().String() + cmp.Or(b.cfg.Metrics.Path, "/metrics"))
 	}
 	if l := b.metricsTLSListener; l != nil {
-		b.running.Go(func() { b.serveMetrics(ctx, api, l) })
+		api.AddListener("https/prometheus", l.Addr())
+		b.running.Go(func() { b.serveMetrics(ctx, api, httpsListener{l}) })
 		b.log.Info("metrics on https://" + l.Addr().String() + cmp.Or(b.cfg.Metrics.Path, "/metrics"))
 	}
 }
@@ -220,8 +221,8 @@ func (b *Broker) stopManagement(ctx context.Context) error {
 	return err
 }
 
-// An httpsListener is known to the HTTP API as https already. Its address is of
-// a kind of its own, so that it is not listed as http as well.
+// An httpsListener is known to the HTTP API as one with TLS already. Its address is
+// of a kind of its own, so that it is not listed as http as well.
 type httpsListener struct{ net.Listener }
 
 type httpsAddr struct{ net.Addr }

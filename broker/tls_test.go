@@ -12,6 +12,7 @@ import (
 	"io"
 	"math/big"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -432,5 +433,12 @@ func TestMetricsOverHTTPS(t *testing.T) {
 	body, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK || !strings.Contains(string(body), "rabbitmq_identity_info{") {
 		t.Errorf("status %d, error %v, %d bytes; want metrics", res.StatusCode, err, len(body))
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/health/checks/protocol-listener/https%2Fprometheus", nil)
+	r.RemoteAddr = "127.0.0.1:1"
+	r.SetBasicAuth("guest", "guest")
+	w := httptest.NewRecorder()
+	if b.api.ServeHTTP(w, r); w.Code != http.StatusOK {
+		t.Errorf("the listener with TLS is not known as one: %d %s", w.Code, w.Body)
 	}
 }

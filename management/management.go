@@ -298,7 +298,7 @@ func debugLog(to *zap.Logger) *log.Logger {
 
 // AddListener tells the server of an address that the broker listens on, for
 // the overview and the health checks. Protocols are amqp, amqp/ssl, http,
-// https, http/prometheus, clustering.
+// https, http/prometheus, https/prometheus, clustering.
 func (s *Server) AddListener(protocol string, addr net.Addr) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
