@@ -96,6 +96,10 @@ func bindingsToQueue(r *request) (reply, error) {
 	return plain(appendBindings([]object{bindingObject(r.vhost.Name(), &b)}, r.vhost, r.vhost.BindingsTo(name, false)))
 }
 
+// segment is a name as a segment of a path. A plus is escaped, too: some take it for a
+// space (RabbitMQ 4.0).
+func segment(name string) string { return strings.ReplaceAll(url.PathEscape(name), "+", "%2B") }
+
 // ends are the source and the destination that a path names.
 type ends struct {
 	source, destination string
@@ -191,7 +195,7 @@ func bind(r *request) (reply, error) {
 	if err := addBinding(r.vhost, r.actor(), e, key, args); err != nil {
 		return reply{}, err
 	}
-	location := url.PathEscape(e.destination) + "/" + url.PathEscape(propertiesKey(key, args))
+	location := segment(e.destination) + "/" + segment(propertiesKey(key, args))
 	return reply{status: http.StatusCreated, location: location}, nil
 }
 

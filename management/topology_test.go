@@ -78,7 +78,7 @@ func TestBindings(t *testing.T) {
 	a.do("PUT", "/exchanges/%2F/x", `{"type":"topic"}`, 201)
 	const between = "/bindings/%2F/e/x/q/q"
 	w := a.request("POST", between, `{"routing_key":"a/b #","arguments":{}}`, nil)
-	if got := w.Header().Get("Location"); w.Code != 201 || got != "q/a%252Fb+%2523" {
+	if got := w.Header().Get("Location"); w.Code != 201 || got != "q/a%252Fb%2B%2523" {
 		t.Errorf("POST = %d, location %q, want 201 q/a%%252Fb+%%2523", w.Code, got)
 	}
 	a.do("POST", between, `{"routing_key":"a/b #"}`, 201) // again is no error
