@@ -79,7 +79,7 @@ func TestBindings(t *testing.T) {
 	const between = "/bindings/%2F/e/x/q/q"
 	w := a.request("POST", between, `{"routing_key":"a/b #","arguments":{}}`, nil)
 	if got := w.Header().Get("Location"); w.Code != 201 || got != "q/a%252Fb%2B%2523" {
-		t.Errorf("POST = %d, location %q, want 201 q/a%%252Fb+%%2523", w.Code, got)
+		t.Errorf("POST = %d, location %q, want 201 q/a%%252Fb%%2B%%2523", w.Code, got)
 	}
 	a.do("POST", between, `{"routing_key":"a/b #"}`, 201) // again is no error
 	one := `{"source":"x","vhost":"/","destination":"q","destination_type":"queue","routing_key":"a/b #","arguments":{},"properties_key":"a%2Fb+%23"}`
