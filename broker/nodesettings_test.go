@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -60,8 +61,13 @@ func TestNodeLimits(t *testing.T) {
 	}
 	_, err = second.Channel()
 	wantText(t, "fourth channel", err, "NOT_ALLOWED - number of channels opened on node 'rabbit@h' has reached the maximum allowed limit of (3)")
-	// Those of a connection that was closed are free again.
+	// Those of a connection that was closed are free again, once its client has said
+	// goodbye.
 	third, err := dial(t, b, "guest:guest", "/")
+	for deadline := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(deadline); {
+		runtime.Gosched()
+		third, err = dial(t, b, "guest:guest", "/")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
