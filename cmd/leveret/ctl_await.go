@@ -32,13 +32,15 @@ func awaitStartup(ctx context.Context, s *session, _ []string) error {
 // awaitBroker asks until there is an answer, or it is pointless: a broker that is
 // not there yet cannot announce itself.
 func (s *session) awaitBroker(ctx context.Context, pointless func() error) error {
-	for s.alive(ctx) != nil {
+	now := *s
+	for now.alive(ctx) != nil {
 		if err := pointless(); err != nil {
 			return err
 		}
 		if pause(ctx, startupPoll) != nil {
 			return exitf(exitTimeout, "no broker answers at %s after %d s; look into its log, or give it longer with --timeout", s.api.shown, s.opts.timeout)
 		}
+		now.api = newAPI(s.opts, s.env) // its socket may be there by now
 	}
 	return nil
 }

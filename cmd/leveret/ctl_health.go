@@ -45,6 +45,7 @@ func healthCommands() []command {
 		{use: "await_online_nodes COUNT", short: "As await_startup; there is one node", args: cobra.ExactArgs(1), run: awaitNodes},
 		{use: "wait [PIDFILE]", short: "Wait for a file with the broker's process number, or its process, and for the broker", args: cobra.MaximumNArgs(1), run: wait,
 			flags: func(f *pflag.FlagSet) { f.StringP("pid", "P", "", "`number` of the process") }},
+		{use: "await_online_synchronized_mirror", short: "As await_startup, for the hooks of older charts", args: cobra.NoArgs, run: awaitStartup},
 		{use: "await_online_quorum_plus_one", short: "As await_startup", args: cobra.NoArgs, run: awaitStartup},
 	}
 }

@@ -75,3 +75,22 @@ func TestImportOnce(t *testing.T) {
 		t.Errorf("the format erlang: exit %d, want %d", code, exitUsage)
 	}
 }
+
+// Build files start a server in the background, set it up and stop it.
+func TestDetached(t *testing.T) {
+	dir := shortDir(t)
+	ask(t, "")
+	t.Setenv("LEVERET_DATA_DIR", dir)
+	t.Setenv("LEVERET_LISTEN", "127.0.0.1:0")
+	t.Setenv("LEVERET_MANAGEMENT_LISTEN", "off")
+	t.Setenv("LEVERET_PROMETHEUS_LISTEN", "off")
+	t.Setenv(programVariable, "rabbitmq-server")
+	if code, out, errs := call(t, "", "rabbitmq-server", "-detached"); code != 0 {
+		t.Fatalf("rabbitmq-server -detached: exit %d, %s%s", code, out, errs)
+	}
+	for _, command := range []string{"rabbitmqctl await_startup -t 30", "rabbitmqctl add_user u p", "rabbitmqctl stop"} {
+		if code, out, errs := call(t, "", words(command)...); code != 0 {
+			t.Errorf("%s: exit %d, %s%s", command, code, out, errs)
+		}
+	}
+}

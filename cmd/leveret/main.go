@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,12 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	root := rootFor(name)
 	rest := args[1:]
+	if i := slices.Index(rest, "-detached"); i >= 0 && name == "rabbitmq-server" {
+		if err := detach(slices.Concat(rest[:i], rest[i+1:]), errs); err != nil {
+			return report(errs, root, root, err)
+		}
+		return 0
+	}
 	switch {
 	case root.Name() == "rabbitmqadmin":
 		rest = fromV2(rest)

@@ -104,7 +104,11 @@ func newAPI(o *options, lookup func(string) (string, bool)) *api {
 			return &api{base: "http://127.0.0.1", shown: path, user: user, password: cmp.Or(password, "guest"), http: client, local: true}
 		}
 	}
-	base := baseURL(cmp.Or(url, env("LEVERET_MANAGEMENT_LISTEN"), config.DefaultManagementListen))
+	listen := env("LEVERET_MANAGEMENT_LISTEN")
+	if listen == "off" {
+		listen = ""
+	}
+	base := baseURL(cmp.Or(url, listen, config.DefaultManagementListen))
 	return &api{
 		base: base, shown: base,
 		user:     cmp.Or(user, env("LEVERET_DEFAULT_USER"), env("RABBITMQ_DEFAULT_USER"), "guest"),
