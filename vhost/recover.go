@@ -92,7 +92,10 @@ func encode(v any) []byte {
 
 // decode reads a definition of any version up to the present one.
 func decode(b []byte, to interface{ version() int }) error {
-	err := json.Unmarshal(b, to)
+	var err error
+	if f, ok := to.(flat); !ok || !decodeFlat(b, f) {
+		err = json.Unmarshal(b, to)
+	}
 	if v := to.version(); v > definitionVersion { // whatever else could not be read of it
 		return fmt.Errorf("version %d was written by a newer broker, this one knows versions up to %d: start the newer one again, or restore a backup",
 			v, definitionVersion)
