@@ -21,7 +21,7 @@ func (a *api) fill(vhost string) {
 	a.do("PUT", "/policies/"+vhost+"/p", `{"pattern":"^q","definition":{"message-ttl":60000},"apply-to":"queues","priority":4}`, 201)
 	a.do("PUT", "/operator-policies/"+vhost+"/o", `{"pattern":"","definition":{"max-length":9}}`, 201)
 	a.do("PUT", "/vhost-limits/"+vhost+"/max-queues", `{"value":10}`, 204)
-	a.do("PUT", "/parameters/shovel/"+vhost+"/s", `{"value":{"a":1}}`, 201)
+	a.do("PUT", "/parameters/shovel/"+vhost+"/s", `{"value":{"src-uri":"amqp://","src-queue":"a","dest-uri":"amqp://"}}`, 201)
 }
 
 func TestDefinitionsRoundTrip(t *testing.T) {

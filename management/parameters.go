@@ -104,7 +104,7 @@ func setParameter(v *vhost.VHost, by vhost.Actor, component, name string, value 
 	if !anyOf(pluginComponents, component) {
 		return badRequest("Validation failed\n\ncomponent %s not found\n", component)
 	}
-	if err := checkUpstream(component, value); err != nil {
+	if err := checkPlugin(component, name, value); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(value)

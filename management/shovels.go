@@ -2,7 +2,9 @@ package management
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/leveretmq/leveret/vhost"
@@ -81,13 +83,44 @@ func deleteShovel(r *request) (reply, error) {
 	return done(orNotFound(r.vhost.ClearParameter(r.actor(), shovelComponent, r.arg("name"))))
 }
 
-// checkUpstream refuses an upstream without an address.
-func checkUpstream(component string, value any) error {
-	if component != upstreamComponent {
-		return nil
-	}
-	if m, isObject := value.(map[string]any); !isObject || m["uri"] == nil {
+// checkPlugin refuses a shovel or an upstream that RabbitMQ 4.0 would refuse.
+func checkPlugin(component, name string, value any) error {
+	d, isObject := value.(map[string]any)
+	switch {
+	case component == upstreamComponent && (!isObject || d["uri"] == nil):
 		return badRequest("Validation failed\n\nKey \"uri\" not present\n")
+	case component == shovelComponent && !isObject:
+		return badRequest("Validation failed\n\nvalue must be an object\n")
+	case component == shovelComponent:
+		return checkShovel(name, d)
 	}
 	return nil
+}
+
+// checkShovel says all that is wrong with the ends of a shovel.
+func checkShovel(name string, d map[string]any) error {
+	var wrong []string
+	for _, end := range []string{"src", "dest"} {
+		queue, exchange := d[end+"-queue"] != nil, d[end+"-exchange"] != nil
+		older := d[end+"-protocol"] == nil || d[end+"-protocol"] == "amqp091"
+		if queue && exchange {
+			wrong = append(wrong, fmt.Sprintf("Cannot specify '%[1]s-exchange' and '%[1]s-queue'", end))
+		}
+		if end == "src" && older && !queue && !exchange {
+			wrong = append(wrong, "Must specify 'src-exchange' or 'src-queue'")
+		}
+	}
+	for _, key := range []string{"dest-uri", "src-uri"} {
+		switch v := d[key].(type) {
+		case nil:
+			wrong = append(wrong, fmt.Sprintf("Key %q not found in %s", key, name))
+		case string, []any:
+		default:
+			wrong = append(wrong, fmt.Sprintf("%s should be list, actually was %v", key, v))
+		}
+	}
+	if wrong == nil {
+		return nil
+	}
+	return badRequest("Validation failed\n\n%s\n", strings.Join(wrong, "\n"))
 }

@@ -20,3 +20,17 @@ func TestFederation(t *testing.T) {
 	has(t, a.do("PUT", "/parameters/federation-upstream/%2F/f", `{"value":{}}`, 400), J{"reason": "Validation failed\n\nKey \"uri\" not present\n"})
 	a.do("PUT", "/parameters/federation-upstream/%2F/f", `{"value":{"uri":"amqp://x"}}`, 201)
 }
+
+func TestShovelsThatCannotBe(t *testing.T) {
+	a := newAPI(t, nil)
+	for value, reason := range map[string]string{
+		`{}`: "Must specify 'src-exchange' or 'src-queue'\nKey \"dest-uri\" not found in s\nKey \"src-uri\" not found in s",
+		`{"src-uri":"amqp://","dest-uri":"amqp://","src-queue":"a","src-exchange":"x"}`:                   "Cannot specify 'src-exchange' and 'src-queue'",
+		`{"src-uri":"amqp://","dest-uri":"amqp://","src-queue":"a","dest-queue":"b","dest-exchange":"x"}`: "Cannot specify 'dest-exchange' and 'dest-queue'",
+		`{"src-uri":1,"dest-uri":["amqp://"],"src-queue":"a"}`:                                            "src-uri should be list, actually was 1",
+		`"x"`: "value must be an object",
+	} {
+		has(t, a.do("PUT", "/parameters/shovel/%2F/s", `{"value":`+value+`}`, 400), J{"reason": "Validation failed\n\n" + reason + "\n"})
+	}
+	a.do("PUT", "/parameters/shovel/%2F/s", `{"value":{"src-protocol":"amqp10","src-address":"a","src-uri":"amqp://","dest-uri":"amqp://"}}`, 201)
+}

@@ -193,9 +193,9 @@ func TestPolicyRefusals(t *testing.T) {
 
 func TestParameters(t *testing.T) {
 	a := newAPI(t, nil)
-	a.do("PUT", "/parameters/shovel/%2F/s", `{"value":{"a":1}}`, 201)
-	a.do("PUT", "/parameters/shovel/%2F/s", `{"value":{"a":2}}`, 204)
-	one := `{"value":{"a":2},"vhost":"/","component":"shovel","name":"s"}`
+	a.do("PUT", "/parameters/shovel/%2F/s", `{"value":{"src-uri":"amqp://","src-queue":"a","dest-uri":"amqp://"}}`, 201)
+	a.do("PUT", "/parameters/shovel/%2F/s", `{"value":{"src-uri":"amqp://","src-queue":"b","dest-uri":"amqp://"}}`, 204)
+	one := `{"value":{"src-uri":"amqp://","src-queue":"b","dest-uri":"amqp://"},"vhost":"/","component":"shovel","name":"s"}`
 	a.is("/parameters/shovel/%2F/s", one)
 	a.is("/parameters/shovel", `[`+one+`]`)
 	a.is("/parameters/nosuch", `[]`)
