@@ -2,18 +2,23 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func userCommands() []command {
 	return []command{
 		{use: "list_users", short: "List the users and their tags", args: cobra.NoArgs, run: listUsers},
-		{use: "add_user USER [PASSWORD]", short: "Add a user; without an argument the password is read from standard input", args: cobra.RangeArgs(1, 2), run: addUser},
+		{use: "add_user USER [PASSWORD]", short: "Add a user; without an argument the password is read from standard input", args: cobra.RangeArgs(1, 2), run: addUser,
+			flags: func(f *pflag.FlagSet) {
+				f.Bool("pre-hashed-password", false, "the password is a hash, as hash_password prints and definitions have it")
+			}},
 		{use: "delete_user USER", short: "Delete a user", args: cobra.ExactArgs(1), run: deleteUser},
 		{use: "change_password USER [PASSWORD]", short: "Give a user another password", args: cobra.RangeArgs(1, 2), run: changePassword},
 		{use: "clear_password USER", short: "Take a user's password, so that it cannot log in with one", args: cobra.ExactArgs(1), run: clearPassword},
@@ -51,6 +56,9 @@ func (s *session) user(ctx context.Context, name string) (userBody, error) {
 	return u, noSuchUser(err, name)
 }
 
+// shortestHash is a salt and an MD5, in bytes.
+const shortestHash = 4 + 16
+
 func addUser(ctx context.Context, s *session, args []string) error {
 	name := args[0]
 	s.say("Adding user %q ...", name)
@@ -65,7 +73,14 @@ func addUser(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.api.put(ctx, apiPath("users", name), userBody{Password: password, Tags: []string{}}); err != nil {
+	u := userBody{Password: password, Tags: []string{}}
+	if s.on("pre-hashed-password") {
+		if raw, err := base64.StdEncoding.DecodeString(password); err != nil || len(raw) < shortestHash {
+			return exitf(exitData, "that is no hash of a password: `hash_password` prints one")
+		}
+		u.Password, u.Hash = "", password
+	}
+	if err := s.api.put(ctx, apiPath("users", name), u); err != nil {
 		return err
 	}
 	s.say("Done. Don't forget to grant the user permissions to some virtual hosts! See '%s help set_permissions' to learn more.", s.cmd.Root().Name())
