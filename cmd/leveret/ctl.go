@@ -58,6 +58,7 @@ func addClient(root *cobra.Command, o *options, before bool) {
 	for _, c := range refusedCommands() {
 		cmd := c.cobra(o, before)
 		cmd.Hidden = true
+		cmd.FParseErrWhitelist.UnknownFlags = true // it is refused whatever follows
 		root.AddCommand(cmd)
 	}
 }

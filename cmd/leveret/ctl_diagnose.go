@@ -25,7 +25,8 @@ func diagnoseCommands() []command {
 		{use: "reconcile_vhosts", short: "As check_virtual_hosts: virtual hosts start with the broker", args: cobra.NoArgs, run: checkVHosts},
 		{use: "list_policies_that_match NAME", short: "List the policies that match a queue or exchange, the one in force first", args: cobra.ExactArgs(1), run: policiesThatMatch,
 			flags: func(f *pflag.FlagSet) { f.String("object-type", "queue", "what the name is of: queue or exchange") }},
-		{use: "list_node_auth_attempt_stats", short: "List how many logins there were", args: cobra.NoArgs, run: authAttempts},
+		{use: "list_node_auth_attempt_stats", short: "List how many logins there were", args: cobra.NoArgs, run: authAttempts,
+			flags: func(f *pflag.FlagSet) { f.Bool("by-source", false, "not there: the log has the addresses") }},
 		{use: "reset_node_auth_attempt_metrics", short: "Count logins from 0 again", args: cobra.NoArgs, run: resetAuthAttempts},
 		{use: "check_if_any_deprecated_features_are_used", short: "Check that no feature is in use that RabbitMQ advises against", args: cobra.NoArgs, run: checkDeprecated},
 		{use: "check_if_cluster_has_classic_queue_mirroring_policy", short: "Check that no policy asks for mirrored queues, which there are not", args: cobra.NoArgs, run: checkMirroring},
@@ -112,6 +113,9 @@ func appliesTo(policy, kind, queueType string) bool {
 }
 
 func authAttempts(ctx context.Context, s *session, _ []string) error {
+	if s.on("by-source") {
+		return exitf(exitUnavailable, "logins are counted by protocol only; the log has the failed ones with their addresses")
+	}
 	n, err := s.node(ctx)
 	if err != nil {
 		return err

@@ -3,16 +3,23 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // lifecycleCommands stop the broker, and empty it.
 func lifecycleCommands() []command {
 	return []command{
-		{use: "stop [PIDFILE]", short: "Stop the broker of this machine, and wait for its end", args: cobra.MaximumNArgs(1), run: stopBroker},
-		{use: "shutdown", short: "As stop", args: cobra.NoArgs, run: stopBroker},
+		{use: "stop [PIDFILE]", short: "Stop the broker of this machine, and wait for its end", args: cobra.MaximumNArgs(1), run: stopBroker,
+			flags: func(f *pflag.FlagSet) { f.Bool("idempotent", false, "succeed if none runs") }},
+		{use: "shutdown", short: "As stop", args: cobra.NoArgs, run: stopBroker,
+			flags: func(f *pflag.FlagSet) {
+				f.Bool("wait", true, "wait for the end of the process")
+				f.Bool("no-wait", false, "do not")
+			}},
 		{use: "stop_app", short: "As drain: refuse clients and close the connections; the process stays", args: cobra.NoArgs, run: stopApp},
 		{use: "start_app", short: "As revive: accept clients again", args: cobra.NoArgs, run: startApp},
 		{use: "reset", short: "Delete all virtual hosts and users, and make the first ones anew; after stop_app", args: cobra.NoArgs, run: reset},
@@ -24,6 +31,9 @@ func lifecycleCommands() []command {
 // told so: who may use its socket may do that, too.
 func stopBroker(ctx context.Context, s *session, _ []string) error {
 	n, err := s.node(ctx)
+	if e, ok := errors.AsType[*exitError](err); ok && e.code == exitUnavailable && s.flags.Lookup("idempotent") != nil && s.on("idempotent") {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -34,6 +44,9 @@ func stopBroker(ctx context.Context, s *session, _ []string) error {
 	}
 	if err := terminate(pid); err != nil {
 		return exitf(exitUnavailable, "send process %d SIGTERM: %v", pid, err)
+	}
+	if f := s.flags.Lookup("no-wait"); f != nil && (s.on("no-wait") || !s.on("wait")) { // stop has neither
+		return nil
 	}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()

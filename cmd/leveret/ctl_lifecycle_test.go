@@ -40,6 +40,8 @@ func TestResetAndStop(t *testing.T) {
 		{"rabbitmqctl wait --pid 999999999 -t 5", 0, ""}, // the broker answers: the process is not looked at
 		{"rabbitmqctl stop", 0, "Stopping and halting node"},
 		{"rabbitmqctl ping", exitUnavailable, ""},
+		{"rabbitmqctl stop", exitUnavailable, ""},
+		{"rabbitmqctl stop --idempotent", 0, ""},
 		{"rabbitmqctl wait --pid " + strconv.Itoa(999_999_999) + " -t 5", exitUnavailable, "process 999999999 is not running"},
 	} {
 		code, out, errs := call(t, "", words(line.command)...)

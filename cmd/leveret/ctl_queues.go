@@ -18,7 +18,11 @@ func queueCommands() []command {
 				f.BoolP("if-empty", "e", false, "only if it has no messages")
 				f.BoolP("if-unused", "u", false, "only if it has no consumers")
 			}},
-		{use: "list_unresponsive_queues", short: "List the queues that do not answer: none", args: cobra.ArbitraryArgs, run: listUnresponsiveQueues},
+		{use: "list_unresponsive_queues", short: "List the queues that do not answer: none", args: cobra.ArbitraryArgs, run: listUnresponsiveQueues,
+			flags: func(f *pflag.FlagSet) {
+				f.Bool("local", false, "taken and ignored: there is one node")
+				f.Int("queue-timeout", 0, "taken and ignored: queues always answer")
+			}},
 		{use: "quorum_status QUEUE", short: "Show the members of a quorum queue", args: cobra.ExactArgs(1), run: quorumStatus},
 	}
 }

@@ -31,11 +31,10 @@ func stateCommands() []command {
 		return used.run(ctx, s, args)
 	}
 	return append(list, []command{
-		{use: "status", short: "Show the state of the broker", args: cobra.NoArgs, run: status},
+		{use: "status", short: "Show the state of the broker", args: cobra.NoArgs, run: status, flags: unitFlag},
 		{use: "cluster_status", short: "Show the cluster, which is one node", args: cobra.NoArgs, run: clusterStatus},
 		{use: "environment", short: "Show the broker's settings as far as the API has them, as JSON", args: cobra.NoArgs, run: environment},
-		{use: "memory_breakdown", short: "Show where the memory is", args: cobra.NoArgs, run: memoryBreakdown,
-			flags: func(f *pflag.FlagSet) { f.String("unit", "gb", "`unit` of the figures: gb, mb or bytes") }},
+		{use: "memory_breakdown", short: "Show where the memory is", args: cobra.NoArgs, run: memoryBreakdown, flags: unitFlag},
 		{use: "listeners", short: "List what the broker listens on", args: cobra.NoArgs, run: listeners},
 		{use: "server_version", short: "Print the version of RabbitMQ that clients are told", args: cobra.NoArgs, run: serverVersion},
 		{use: "enable_feature_flag FLAG", short: "Accepted: all feature flags are on", args: cobra.ExactArgs(1), run: enableFeatureFlag},
@@ -44,6 +43,8 @@ func stateCommands() []command {
 		{use: "rotate_logs", short: "Accepted: the log is standard output", args: cobra.NoArgs, run: logLocation},
 	}...)
 }
+
+func unitFlag(f *pflag.FlagSet) { f.String("unit", "gb", "`unit` of the figures: gb, mb or bytes") }
 
 // A node is the API's object of the broker's node.
 type node struct{ object }
@@ -169,17 +170,13 @@ func memoryBreakdown(ctx context.Context, s *session, _ []string) error {
 	if s.opts.formatter == "json" {
 		return s.document(m.shares())
 	}
-	unit := "gb"
-	if f := s.flags.Lookup("unit"); f != nil { // report has none
-		unit = strings.ToLower(f.Value.String())
-	}
-	scale := map[string]float64{"gb": 1e9, "mb": 1e6, "bytes": 1}[unit]
-	if scale == 0 {
-		return exitf(exitUsage, "unit '%s' is not supported. Please use one of: bytes, mb, gb", unit)
+	size, err := s.sizes()
+	if err != nil {
+		return err
 	}
 	s.say("Reporting memory breakdown on node %s...", n.text("name"))
 	for _, p := range m.parts() {
-		s.printf("%s: %s %s (%s%%)\n", p.name, decimal(float64(p.bytes)/scale, 4), unit, decimal(p.percent, 2))
+		s.printf("%s: %s (%s%%)\n", p.name, size(p.bytes), decimal(p.percent, 2))
 	}
 	return nil
 }

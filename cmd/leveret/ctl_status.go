@@ -136,8 +136,19 @@ func (m breakdown) shares() map[string]any {
 	return shares
 }
 
-// gigabytes is a size as RabbitMQ 4.0's tools print it.
-func gigabytes(n int64) string { return decimal(float64(n)/1e9, 4) + " gb" }
+// sizes prints sizes in the unit that is asked for, gigabytes by default, as
+// RabbitMQ 4.0's tools do.
+func (s *session) sizes() (func(bytes int64) string, error) {
+	unit := "gb"
+	if f := s.flags.Lookup("unit"); f != nil { // report has none
+		unit = strings.ToLower(f.Value.String())
+	}
+	scale := map[string]float64{"gb": 1e9, "mb": 1e6, "bytes": 1}[unit]
+	if scale == 0 {
+		return nil, exitf(exitUsage, "unit '%s' is not supported. Please use one of: bytes, mb, gb", unit)
+	}
+	return func(bytes int64) string { return decimal(float64(bytes)/scale, 4) + " " + unit }, nil
+}
 
 // decimal is a number with at most so many digits after the point, and at least one.
 func decimal(v float64, digits int) string {
@@ -218,6 +229,10 @@ func (n node) list(name string) []string {
 }
 
 func status(ctx context.Context, s *session, _ []string) error {
+	size, err := s.sizes()
+	if err != nil {
+		return err
+	}
 	st, err := s.state(ctx)
 	if err != nil {
 		return err
@@ -242,7 +257,7 @@ func status(ctx context.Context, s *session, _ []string) error {
 	s.alarmLines(st.Alarms)
 	s.heading("Tags")
 	s.bullets(st.Tags)
-	s.resources(st)
+	s.resources(st, size)
 	s.heading("Totals")
 	s.printf("Connection count: %d\nQueue count: %d\nVirtual host count: %d\n", st.Totals["connection_count"], st.Totals["queue_count"], st.Totals["virtual_host_count"])
 	s.heading("Listeners")
@@ -252,18 +267,19 @@ func status(ctx context.Context, s *session, _ []string) error {
 	return nil
 }
 
-// resources prints memory, files and disk of status.
-func (s *session) resources(st *state) {
+// resources prints memory, files and disk of status, the first and last as size
+// says.
+func (s *session) resources(st *state, size func(bytes int64) string) {
 	s.heading("Memory")
 	s.printf("Total memory used: %s\nCalculation strategy: %s\nMemory high watermark setting: computed to: %s\n\n",
-		gigabytes(st.Memory.total()), st.MemoryStrategy, gigabytes(st.MemoryLimit))
+		size(st.Memory.total()), st.MemoryStrategy, size(st.MemoryLimit))
 	for _, p := range st.Memory.parts() {
-		s.printf("%s: %s (%s %%)\n", p.name, gigabytes(p.bytes), decimal(p.percent, 2))
+		s.printf("%s: %s (%s %%)\n", p.name, size(p.bytes), decimal(p.percent, 2))
 	}
 	s.heading("File Descriptors")
 	s.printf("Total: %d, limit: %d\n", st.FileDescriptors["total_used"], st.FileDescriptors["total_limit"])
 	s.heading("Free Disk Space")
-	s.printf("Low free disk space watermark: %s\nFree disk space: %s\n", gigabytes(st.DiskFreeLimit), gigabytes(st.DiskFree))
+	s.printf("Low free disk space watermark: %s\nFree disk space: %s\n", size(st.DiskFreeLimit), size(st.DiskFree))
 }
 
 // bullets prints a list as RabbitMQ 4.0's tools do.
