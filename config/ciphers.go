@@ -12,15 +12,15 @@ import (
 // ECDHE-RSA-AES128-GCM-SHA256. It is not ok if Go has none of that name.
 func CipherSuite(name string) (id uint16, ok bool) {
 	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
-		if name == s.Name || name == opensslName(s.Name) {
+		if name == s.Name || name == OpenSSLName(s.Name) {
 			return s.ID, true
 		}
 	}
 	return 0, false
 }
 
-// opensslName makes OpenSSL's name of a standard one.
-func opensslName(name string) string {
+// OpenSSLName makes OpenSSL's name of a standard one.
+func OpenSSLName(name string) string {
 	name, ok := strings.CutPrefix(name, "TLS_")
 	exchange, cipher, below := strings.Cut(name, "_WITH_")
 	if !ok || !below {

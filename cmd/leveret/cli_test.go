@@ -14,6 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/leveretmq/leveret/broker"
 	"github.com/leveretmq/leveret/config"
 )
@@ -34,8 +37,9 @@ func startBrokerAt(t *testing.T) (url string, addr net.Addr) {
 	cfg := config.Default()
 	cfg.Listen = "127.0.0.1:0"
 	cfg.InMemory = true
-	cfg.ManagementListen = freeAddress(t)
-	b := broker.New(cfg, nil)
+	cfg.ManagementListen = "127.0.0.1:0"
+	core, logged := observer.New(zap.InfoLevel)
+	b := broker.New(cfg, zap.New(core))
 	addr, err := b.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -45,8 +49,13 @@ func startBrokerAt(t *testing.T) (url string, addr net.Addr) {
 			t.Error(err)
 		}
 	})
-	ask(t, "http://"+cfg.ManagementListen)
-	return "http://" + cfg.ManagementListen, addr
+	for _, line := range logged.All() {
+		if at, ok := strings.CutPrefix(line.Message, "HTTP API on "); ok {
+			url = at
+		}
+	}
+	ask(t, url)
+	return url, addr
 }
 
 // freeAddress is one that nobody listens on.

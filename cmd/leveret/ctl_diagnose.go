@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/leveretmq/leveret/config"
 )
 
 // diagnoseCommands are further ones of RabbitMQ's tools that look, or change
@@ -35,7 +37,11 @@ func diagnoseCommands() []command {
 		{use: "log_tail", short: "Print the last lines of the log file, if it is on this machine", args: cobra.NoArgs, run: logTail,
 			flags: func(f *pflag.FlagSet) { f.IntP("number", "N", 50, "how many `lines`") }},
 		{use: "tls_versions", short: "List the versions of TLS that this program can", args: cobra.NoArgs, run: tlsVersions},
-		{use: "cipher_suites", short: "List the cipher suites that this program takes by default", args: cobra.NoArgs, run: cipherSuites},
+		{use: "cipher_suites", short: "List the cipher suites that this program takes by default", args: cobra.NoArgs, run: cipherSuites,
+			flags: func(f *pflag.FlagSet) {
+				f.String("format", "openssl", "`names` of OpenSSL or of the standards: openssl or iana")
+				f.Bool("all", false, "those that are weak, too")
+			}},
 		{use: "autocomplete [WORD]", short: "Print the commands that begin with a word", args: cobra.MaximumNArgs(1), run: autocomplete},
 	}
 }
@@ -236,9 +242,17 @@ func tlsVersions(_ context.Context, s *session, _ []string) error {
 }
 
 func cipherSuites(_ context.Context, s *session, _ []string) error {
-	s.say("Listing available cipher suites ...")
-	for _, c := range tls.CipherSuites() {
-		s.printf("%s\n", c.Name)
+	format := s.flag("format")
+	if format != "openssl" && format != "iana" {
+		return exitf(exitUsage, "format %q is not supported: use openssl or iana", format)
+	}
+	s.say("Listing available cipher suites in %s format", or(format == "iana", "IANA", "OpenSSL"))
+	suites := tls.CipherSuites()
+	if s.on("all") {
+		suites = append(suites, tls.InsecureCipherSuites()...)
+	}
+	for _, c := range suites {
+		s.printf("%s\n", or(format == "iana", c.Name, config.OpenSSLName(c.Name)))
 	}
 	return nil
 }
