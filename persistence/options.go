@@ -109,7 +109,7 @@ type sizes struct {
 func (p Profile) sizes() sizes {
 	if p == Server {
 		return sizes{
-			memtable: 4 << 20, memtables: 2, vlog: 32 << 20, chunk: 1 << 20, group: 4 << 20,
+			memtable: 4 << 20, memtables: 2, vlog: 16 << 20, chunk: 1 << 20, group: 4 << 20,
 			gcStep: 256 << 20, diskLimit: 1 << 30, floor: 64 << 20, verify: 16 << 20,
 		}
 	}
