@@ -65,7 +65,7 @@ func addition(a config.Addition) amqp.Addition {
 func httpOptions(c config.Config) management.Options {
 	return management.Options{
 		AccessLog: c.HTTP.AccessLog, Headers: c.HTTP.Headers, FixedOperatorPolicies: c.HTTP.FixedOperatorPolicies,
-		NodeTags: c.NodeTags, ClusterTags: c.ClusterTags, SampleInterval: c.HTTP.SampleInterval, NoRates: c.HTTP.NoRates,
+		NodeTags: c.NodeTags, ClusterTags: c.ClusterTags, SampleInterval: c.HTTP.SampleInterval, NoRates: c.HTTP.NoRates, UnaggregatedQueues: c.HTTP.UnaggregatedQueues,
 		MetricsPath: c.Metrics.Path, MetricsPerObject: c.Metrics.PerObject, MetricsLogin: c.Metrics.Login,
 	}
 }

@@ -4,7 +4,10 @@
 // environment.
 package config
 
-import "time"
+import (
+	"regexp"
+	"time"
+)
 
 // A Config is everything an operator can set. Default returns one that works
 // on any machine; the zero value does not.
@@ -319,6 +322,9 @@ type HTTP struct {
 	Headers map[string]string
 	// FixedOperatorPolicies refuses to change operator policies.
 	FixedOperatorPolicies bool
+	// UnaggregatedQueues matches the names of queues whose messages are not in the
+	// totals of the broker and of vhosts; nil is none.
+	UnaggregatedQueues *regexp.Regexp
 }
 
 // Permissions are regular expressions of the names a user may configure, write

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -268,6 +269,9 @@ func TestKeys(t *testing.T) {
 		{"password_hashing_module = rabbit_password_hashing_sha512\ncredential_validator.validation_backend = rabbit_credential_validator_min_password_length\ncredential_validator.min_length = 8\ncredential_validator.regexp = ^x", func(c *Config) {
 			c.Auth.PasswordHash, c.Auth.MinPasswordLength, c.Auth.PasswordPattern = "SHA512", 8, "^x"
 		}},
+		{"management_agent.filter_aggregated_queue_metrics_pattern = ^amq\\.gen", func(c *Config) {
+			c.HTTP.UnaggregatedQueues = regexp.MustCompile(`^amq\.gen`)
+		}},
 		{"heartbeat = 0\nframe_max = 0\nchannel_max = 0\nconsumer_max_per_channel = infinity\nmax_message_size = 134217728\nhandshake_timeout = 5000\nconsumer_timeout = 3600000", func(c *Config) {
 			c.Limits = Limits{MaxMessageSize: 134217728, HandshakeTimeout: 5 * time.Second, ConsumerTimeout: time.Hour, InitialFrameMax: 8192, TLSTimeout: 5 * time.Second}
 		}},
@@ -394,6 +398,7 @@ func TestWrongFilesAreNamed(t *testing.T) {
 		{"ssl_options.versions.1 = sslv3", "r.conf:1: ssl_options.versions.1 = sslv3: there is no version sslv3: want some of [tlsv1 tlsv1.1 tlsv1.2 tlsv1.3]"},
 		{"default_pass = encrypted:abc", "r.conf:1: default_pass: encrypted values cannot be decrypted: use $(NAME) to take the password from an environment variable"},
 		{"default_permissions.read = (", "r.conf:1: default_permissions.read = (: want a regular expression: error parsing regexp: missing closing ): `(`"},
+		{"management_agent.filter_aggregated_queue_metrics_pattern = [", "r.conf:1: management_agent.filter_aggregated_queue_metrics_pattern = [: want a regular expression: error parsing regexp: missing closing ]: `[`"},
 		{"auth_mechanisms.1 = GSSAPI", "r.conf:1: auth_mechanisms.1 = GSSAPI: there is no mechanism GSSAPI: want some of [PLAIN AMQPLAIN ANONYMOUS EXTERNAL]"},
 		{"auth_backends.1 = ldap", "r.conf:1: auth_backends.1 = ldap: users are kept by the broker itself: only internal is there"},
 		{"default_users.u.colour = red", "r.conf:1: there is no setting default_users.u.colour; did you mean default_users.u.configure, default_users.u.read or default_users.u.write?"},

@@ -90,7 +90,6 @@ func idleKeys() []string {
 		"management.sample_retention_policies.*", "management.db_cache_multiplier", "management.delegate_count",
 		"management.process_stats_gc_timeout", "management.restrictions.quorum_queue_replica_operations.disabled", "management.require_auth_for_api_reference",
 		"prometheus.filter_aggregated_queue_metrics_pattern", // RabbitMQ 4.0: no effect there either
-		"management_agent.filter_aggregated_queue_metrics_pattern",
 		"prometheus.ssl.compress", "prometheus.ssl.idle_timeout", "prometheus.ssl.inactivity_timeout", "prometheus.ssl.request_timeout",
 		"prometheus.ssl.shutdown_timeout", "prometheus.ssl.max_keepalive", "prometheus.ssl.honor_cipher_order", "prometheus.ssl.honor_ecc_order",
 		"prometheus.ssl.client_renegotiation", "prometheus.ssl.secure_renegotiate", "prometheus.ssl.dhfile", "prometheus.tcp.compress", "prometheus.tcp.idle_timeout", "prometheus.tcp.inactivity_timeout", "prometheus.tcp.max_keepalive",

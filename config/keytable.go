@@ -159,6 +159,7 @@ func managementKeys() []key {
 		{"management.disable_stats", "management-disable-stats", boolean, nil},
 		{"management.enable_queue_totals", "management-enable-queue-totals", boolean, nil},
 		{"management_agent.disable_metrics_collector", "management-disable-stats", boolean, nil},
+		{"management_agent.filter_aggregated_queue_metrics_pattern", "management-unaggregated-queues", nil, nil},
 		{"management.rates_mode", "management-rates", ratesMode, nil},
 		{"collect_statistics_interval", "statistics-interval", milliseconds, nil},
 		{"management.http_log_dir", "management-access-log", nil, nil},

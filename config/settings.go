@@ -238,5 +238,7 @@ func httpSettings() []Setting {
 			set: func(c *Config, s string) error { return setHeaders(&c.HTTP.Headers, s) }},
 		{Name: "management-fixed-operator-policies", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.HTTP.FixedOperatorPolicies, s) }},
+		{Name: "management-unaggregated-queues", Default: "none",
+			set: func(c *Config, s string) error { return setCompiledOrNone(&c.HTTP.UnaggregatedQueues, s) }},
 	}
 }

@@ -133,6 +133,18 @@ func setPatternOrNone(to *string, text string) error {
 	return setPattern(to, text)
 }
 
+// setCompiledOrNone is setPatternOrNone for a pattern that is matched often; "none"
+// is nil.
+func setCompiledOrNone(to **regexp.Regexp, text string) error {
+	var pattern string
+	if err := setPatternOrNone(&pattern, text); err != nil || pattern == "" {
+		*to = nil
+		return err
+	}
+	*to = regexp.MustCompile(pattern) // checked above
+	return nil
+}
+
 func setMechanisms(to *[]string, text string) error {
 	var list []string
 	if err := setList(&list, text); err != nil {

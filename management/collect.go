@@ -100,6 +100,9 @@ func (t *totals) vhost(cfg *Config, name string, each func(p part, c *counters))
 		f.consumers += st.Consumers
 		each(part{aQueue, name, q.Spec.Name}, &c)
 		c[mPublish] = 0
+		if !cfg.Options.aggregates(q.Spec.Name) {
+			c[mMessages], c[mReady], c[mUnacked] = 0, 0, 0
+		}
 		f.counters.plus(&c)
 	}
 	for info := range v.Exchanges() {

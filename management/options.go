@@ -3,6 +3,7 @@ package management
 import (
 	"cmp"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -24,6 +25,11 @@ type Options struct {
 	// NoRates leaves counts of messages, and their rates, out of answers (RabbitMQ
 	// 4.0: management.rates_mode).
 	NoRates bool
+	// UnaggregatedQueues matches the names of queues, anywhere in them, whose
+	// messages are left out of the totals of the broker and of vhosts; what is
+	// published and delivered counts (RabbitMQ 4.0:
+	// management_agent.filter_aggregated_queue_metrics_pattern). Nil matches none.
+	UnaggregatedQueues *regexp.Regexp
 
 	// MetricsPath is where the metrics are; "" is /metrics. Below it are those
 	// by object and in detail.
@@ -37,6 +43,11 @@ type Options struct {
 
 // sampleInterval is how often figures are sampled.
 func (o *Options) sampleInterval() time.Duration { return cmp.Or(o.SampleInterval, sampleInterval) }
+
+// aggregates says whether a queue's messages are in the totals.
+func (o *Options) aggregates(queue string) bool {
+	return o.UnaggregatedQueues == nil || !o.UnaggregatedQueues.MatchString(queue)
+}
 
 // ratesMode is what the API calls it.
 func (o *Options) ratesMode() string {

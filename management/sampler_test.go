@@ -1,6 +1,7 @@
 package management
 
 import (
+	"regexp"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -152,6 +153,28 @@ func TestRatesOfAnotherInterval(t *testing.T) {
 		sleep(time.Second)
 		got := a.do("GET", "/queues/%2F/q", "", 200).(J)
 		has(t, got["message_stats"], J{"publish": 10.0, "publish_details": J{"rate": 10.0}})
+	})
+}
+
+// The messages of queues that a pattern names are their own only; what is published
+// to them counts.
+func TestQueuesThatAreNotAggregated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, func(c *Config) { c.Options.UnaggregatedQueues = regexp.MustCompile("tmp") })
+		for _, name := range []string{"q", "a.tmp.b"} {
+			a.do("PUT", "/queues/%2F/"+name, "", 201)
+			for range 5 {
+				a.publish(name, "x")
+			}
+		}
+		sleep(sampleInterval)
+		half := J{"messages": 5.0, "messages_ready": 5.0, "messages_details": J{"rate": 1.0}}
+		overview := a.do("GET", "/overview", "", 200).(J)
+		has(t, overview["queue_totals"], half)
+		has(t, overview["message_stats"], J{"publish": 10.0, "publish_details": J{"rate": 2.0}})
+		has(t, overview["object_totals"], J{"queues": 2.0})
+		has(t, a.do("GET", "/vhosts/%2F", "", 200), half)
+		has(t, a.do("GET", "/queues/%2F/a.tmp.b", "", 200), half)
 	})
 }
 
