@@ -153,8 +153,6 @@ func routes() []route {
 		{"GET", "/shovels/{vhost}", monitor, shovels},
 		{"GET", "/shovels/vhost/{vhost}/{name}", policymaker, oneShovel},
 		{"DELETE", "/shovels/vhost/{vhost}/{name}", policymaker, deleteShovel},
-		{"GET", "/federation-links", monitor, noObjects},
-		{"GET", "/federation-links/{vhost}", monitor, noObjects},
 
 		// Definitions.
 		{"GET", "/definitions", administrator, exportDefinitions},

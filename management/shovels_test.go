@@ -14,9 +14,17 @@ func TestShovelsAreKeptAndNotRun(t *testing.T) {
 	a.do("GET", "/shovels/vhost/%2F/s", "", 404)
 }
 
+// What plug-ins that are not there would answer is not found (RabbitMQ 4.0).
+func TestPathsOfOtherPlugins(t *testing.T) {
+	a := newAPI(t, nil)
+	for _, path := range []string{"/federation-links", "/federation-links/%2F", "/traces", "/traces/%2F", "/trace-files", "/trace-files/x",
+		"/stream/connections", "/stream/connections/%2F", "/stream/publishers", "/stream/consumers"} {
+		has(t, a.do("GET", path, "", 404), J{"error": "Object Not Found", "reason": "Not Found"})
+	}
+}
+
 func TestFederation(t *testing.T) {
 	a := newAPI(t, nil)
-	a.is("/federation-links", `[]`)
 	has(t, a.do("PUT", "/parameters/federation-upstream/%2F/f", `{"value":{}}`, 400), J{"reason": "Validation failed\n\nKey \"uri\" not present\n"})
 	a.do("PUT", "/parameters/federation-upstream/%2F/f", `{"value":{"uri":"amqp://x"}}`, 201)
 }

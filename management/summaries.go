@@ -144,8 +144,6 @@ func summaries() map[string]string {
 		"GET /shovels/{vhost}":                                                "Shovels of a virtual host",
 		"GET /shovels/vhost/{vhost}/{name}":                                   "One shovel",
 		"DELETE /shovels/vhost/{vhost}/{name}":                                "Delete a shovel",
-		"GET /federation-links":                                               "Federation links",
-		"GET /federation-links/{vhost}":                                       "Federation links of a virtual host",
 		"GET /definitions":                                                    "Export all definitions; download=FILE names a file",
 		"POST /definitions":                                                   "Import definitions",
 		"GET /all-configuration":                                              "Export all definitions",
