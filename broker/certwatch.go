@@ -76,8 +76,5 @@ func certificateFolders(list []*certificate) []string {
 func (c *certificate) reloadIfChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.looked = time.Now()
-	if files := c.state(); !slices.Equal(files, c.files) {
-		_ = c.reloadLocked(files) // logged there
-	}
+	c.lookLocked()
 }

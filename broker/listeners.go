@@ -89,11 +89,15 @@ func (b *Broker) loadCertificate(cfg config.TLS) (*certificate, error) {
 // used is refused, and the one before stays in use. It is for SIGHUP: changed
 // files are found without it, too, by the next client that connects.
 func (b *Broker) Reload() error {
-	var err error
+	var failures []error
+	said := make(map[string]bool) // listeners with the same files fail alike
 	for _, c := range b.certificates {
-		err = errors.Join(err, c.reload())
+		if err := c.reload(); err != nil && !said[err.Error()] {
+			said[err.Error()] = true
+			failures = append(failures, err)
+		}
 	}
-	return err
+	return errors.Join(failures...)
 }
 
 // acceptAll starts the acceptors. Both kinds of line are RabbitMQ's: tools that

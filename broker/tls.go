@@ -62,15 +62,23 @@ func (c *certificate) config() *tls.Config {
 func (c *certificate) get() *tls.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	if now.Sub(c.looked) < lookEvery {
-		return c.current
-	}
-	c.looked = now
-	if files := c.state(); !slices.Equal(files, c.files) {
-		c.reloadLocked(files)
+	if time.Since(c.looked) >= lookEvery {
+		c.lookLocked()
 	}
 	return c.current
+}
+
+// lookLocked reads the files if they are not what they were. What cannot be used
+// is in the log. c.mu must be held.
+func (c *certificate) lookLocked() {
+	c.looked = time.Now()
+	files := c.state()
+	if slices.Equal(files, c.files) {
+		return
+	}
+	if err := c.reloadLocked(files); err != nil {
+		c.log.Error("the changed certificate cannot be used; the one before stays in use until the files are right", zap.Error(err))
+	}
 }
 
 // reload reads the files whether they changed or not.
@@ -81,12 +89,12 @@ func (c *certificate) reload() error {
 }
 
 // reloadLocked takes new files if they are right; else it keeps what it has and
-// tries again when they change once more, as somebody may be writing them.
+// tries again when they change once more, as somebody may be writing them. c.mu
+// must be held.
 func (c *certificate) reloadLocked(files []fileState) error {
 	c.files = files
 	fresh, err := tlsConfig(c.cfg)
 	if err != nil {
-		c.log.Error("the changed certificate cannot be used; the one before stays in use", zap.Error(err))
 		return err
 	}
 	c.current = fresh

@@ -244,8 +244,8 @@ func TestCertificateReload(t *testing.T) {
 	if err := os.WriteFile(files.Cert, []byte("half a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Reload(); err == nil || !strings.Contains(err.Error(), files.Cert) {
-		t.Errorf("Reload of a broken file: error %v, want one that names %s", err, files.Cert)
+	if err := b.Reload(); err == nil || strings.Count(err.Error(), files.Cert) != 1 { // two listeners have it
+		t.Errorf("Reload of a broken file: error %v, want one that names %s once", err, files.Cert)
 	}
 	if serial() != second {
 		t.Error("a broken file changed the certificate")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -118,22 +119,34 @@ func factories() map[string]queue.Factory {
 	}
 }
 
+// otherFolder is the way out when the data folder cannot be used.
+const otherFolder = "name another folder with --data-dir (LEVERET_DATA_DIR)"
+
 // openStore opens the store in the data directory, or one in memory.
 func openStore(cfg config.Config, log *zap.Logger) (persistence.Store, error) {
 	if cfg.InMemory {
 		return persistence.NewMemory(), nil
 	}
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w; name another folder with --data-dir (LEVERET_DATA_DIR)", err)
+		return nil, fmt.Errorf("make the data directory: %w; %s", err, otherFolder)
 	}
 	store, err := persistence.Open(storeOptions(cfg, filepath.Join(cfg.DataDir, "store"), log))
-	if errors.Is(err, persistence.ErrLocked) {
-		return nil, fmt.Errorf("data directory in use: another broker works in %s; stop that one or name another folder with --data-dir (LEVERET_DATA_DIR)", cfg.DataDir)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("open data directory %s: %w", cfg.DataDir, err)
+		return nil, storeError(cfg.DataDir, err)
 	}
 	return store, nil
+}
+
+// storeError says why the store in a data directory cannot be opened, and where it
+// is known what to do.
+func storeError(dir string, err error) error {
+	switch {
+	case errors.Is(err, persistence.ErrLocked):
+		return fmt.Errorf("data directory in use: another broker works in %s; stop that one or %s", dir, otherFolder)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("open data directory %s: %w; %s", dir, err, ownerAdvice(dir))
+	}
+	return fmt.Errorf("open data directory %s: %w", dir, err)
 }
 
 // storeOptions sets up a store in this folder.

@@ -94,7 +94,7 @@ func reloadAll(b *broker.Broker, log *programLog) {
 		log.Error("SIGHUP received: the log goes on in the old file", zap.Error(err))
 	}
 	if err := b.Reload(); err != nil {
-		log.Error("SIGHUP received: the certificates in use are kept", zap.Error(err))
+		log.Error("SIGHUP received: the certificates in use are kept; put the files right and send it again", zap.Error(err))
 		return
 	}
 	log.Info("SIGHUP received: certificates read again")
