@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -45,9 +44,9 @@ func (l *loader) readAdvanced(name string) []entry {
 	if name == "" {
 		return nil
 	}
-	b, err := os.ReadFile(name)
+	b, err := readFile(name)
 	if err != nil {
-		l.fail(fmt.Errorf("read the configuration: %w", err))
+		l.fail(err)
 		return nil
 	}
 	if strings.TrimSpace(erlComment.ReplaceAllString(string(b), "")) == "" {

@@ -28,11 +28,27 @@ func (e entry) where() string {
 // each; # starts a comment unless it is in single quotes. $(NAME) in a value is
 // the environment variable. What is right is returned with what is wrong.
 func parseFile(name string, env func(string) (string, bool)) ([]entry, error) {
-	b, err := os.ReadFile(name)
+	b, err := readFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
+		return nil, err
 	}
 	return parse(name, string(b), env)
+}
+
+// readFile reads a file of settings whole. The error says how to go on.
+func readFile(name string) ([]byte, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return b, nil
+}
+
+func unreadable(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("read the configuration: %w; let the user that starts the broker read the file and enter its folders", err)
+	}
+	return fmt.Errorf("read the configuration: %w; name a file that is there (--config, LEVERET_CONFIG_FILE, RABBITMQ_CONFIG_FILE)", err)
 }
 
 func parse(name, text string, env func(string) (string, bool)) ([]entry, error) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/tls"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -144,12 +145,21 @@ func TestFilesInOrder(t *testing.T) {
 		flags, variables map[string]string
 		want             string
 	}{
-		{map[string]string{"in-memory": "true", "config": in("none")}, nil, "no such file"},
+		{map[string]string{"in-memory": "true", "config": in("none")}, nil, "no such file or directory; name a file that is there (--config, LEVERET_CONFIG_FILE, RABBITMQ_CONFIG_FILE)"},
+		{map[string]string{"in-memory": "true", "config": dir}, nil, "is a directory; name a file that is there"},
 		{map[string]string{"in-memory": "true"}, map[string]string{"RABBITMQ_CONFIG_FILE": in("erl/classic")}, "Erlang terms"},
 	} {
 		if _, err := Load(tt.flags, environment(tt.variables)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v %v: error %v, want %q in it", tt.flags, tt.variables, err, tt.want)
 		}
+	}
+}
+
+func TestFileThatMayNotBeRead(t *testing.T) {
+	err := unreadable(&fs.PathError{Op: "open", Path: "/etc/r.conf", Err: fs.ErrPermission})
+	want := "read the configuration: open /etc/r.conf: permission denied; let the user that starts the broker read the file and enter its folders"
+	if err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
 	}
 }
 
