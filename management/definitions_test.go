@@ -136,3 +136,20 @@ func TestImportOfAForm(t *testing.T) {
 	}
 	a.do("GET", "/vhosts/v", "", 200)
 }
+
+// What is wrong with a file is told with its line.
+func TestFilesThatAreNoDefinitions(t *testing.T) {
+	a := newAPI(t, nil)
+	const advice = "; want one JSON object, as GET /api/definitions and leveret export_definitions give it"
+	for text, want := range map[string]string{
+		"{\n\"queues\": [\n{},]}":   "line 3: invalid character ']' looking for beginning of value",
+		"{\n\"queues\": [\n{}\n\n ": "line 3: it ends in the middle",
+		"[]":                        "no JSON object but array",
+		"{}\n{}":                    "no single JSON object",
+		"":                          "nothing in it",
+	} {
+		if err := a.s.ImportDefinitions([]byte(text)); err == nil || err.Error() != want+advice {
+			t.Errorf("%q: error %v\nwant %s", text, err, want+advice)
+		}
+	}
+}

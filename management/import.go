@@ -2,6 +2,7 @@ package management
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,9 +39,32 @@ func importVHost(r *request) (reply, error) {
 func (s *Server) ImportDefinitions(raw []byte) error {
 	b, err := parseBody(raw)
 	if err != nil {
-		return fmt.Errorf("definitions are no JSON object: %w", err)
+		return fmt.Errorf("%w; want one JSON object, as GET /api/definitions and leveret export_definitions give it", whereInJSON(raw, err))
 	}
 	return (&importing{s: s, defs: b}).run()
+}
+
+// whereInJSON says in which line an error of reading JSON is, and what there is in
+// place of an object.
+func whereInJSON(raw []byte, err error) error {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return errors.New("no JSON object but " + e.Value)
+	}
+	e, ok := errors.AsType[*json.SyntaxError](err)
+	switch {
+	case ok:
+		return fmt.Errorf("line %d: %w", lineAt(raw, e.Offset), err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("line %d: it ends in the middle", lineAt(raw, int64(len(bytes.TrimRight(raw, " \t\r\n")))))
+	case errors.Is(err, io.EOF):
+		return errors.New("nothing in it")
+	}
+	return err
+}
+
+// lineAt is the line, from 1, of a place in a text.
+func lineAt(text []byte, offset int64) int {
+	return 1 + bytes.Count(text[:min(offset, int64(len(text)))], []byte("\n"))
 }
 
 func (i *importing) acting() *acting { return i.s.acting(i.user) }
