@@ -78,9 +78,11 @@ type conn struct {
 	forced    atomic.Pointer[frames.Error]
 	interrupt context.CancelFunc // set before the connection is known to others
 
-	raw     *rawSocket // immutable; nil if the socket is not a plain one
-	joined  bool       // reader's: one of pushes.readers
-	pushing []*conn    // reader's: scratch of leave
+	raw     *rawSocket  // immutable; nil if the socket is not a plain one
+	fd      int         // reader's: of raw, while watched
+	reading atomic.Bool // the reader waits for its socket; set while state is running only
+	joined  bool        // reader's: one of pushes.readers
+	pushing []*conn     // reader's: scratch of leave
 
 	tasksMu sync.Mutex // guards tasks; a leaf
 	tasks   []func() error
@@ -141,6 +143,7 @@ var (
 // waits for besides it.
 func (c *conn) serve(waits context.Context) {
 	err := c.read(waits)
+	c.unwatch()
 	if c.beats != nil {
 		c.beats.stop()
 	}

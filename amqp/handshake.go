@@ -231,6 +231,7 @@ func (c *conn) open(id frames.MethodID, m *frames.ConnectionOpen) error {
 	c.start.ChannelMax, c.start.FrameMax, c.start.Heartbeat = c.channelMax, c.frameMax, c.heartbeat
 	c.info.Store(&c.start)
 	c.sock.SetReadDeadline(time.Time{})
+	c.watch()
 	if e := c.forced.Load(); e != nil { // its deadline may just have been taken back
 		return c.fail(0, e)
 	}

@@ -167,6 +167,12 @@ func newRawSocket(sock net.Conn) *rawSocket {
 	return r
 }
 
+// fd is the socket's file descriptor, good until the socket is closed.
+func (r *rawSocket) fd() (fd int) {
+	_ = r.conn.Control(func(f uintptr) { fd = int(f) }) // a closed socket has none to watch
+	return fd
+}
+
 // write returns how much of b the socket has taken. Why it was not all does not
 // matter: whoever writes the rest will know.
 func (r *rawSocket) write(b []byte) int {

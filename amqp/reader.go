@@ -30,7 +30,9 @@ func (c *conn) readLoop(ctx context.Context) error {
 		return err
 	}
 	for {
+		c.reading.Store(c.state == running)
 		n, err := c.sock.Read(c.buf[c.w:])
+		c.reading.Store(false)
 		if err != nil {
 			if err = c.readFailed(err); err != nil {
 				return err
@@ -45,6 +47,7 @@ func (c *conn) readLoop(ctx context.Context) error {
 		}
 		c.makeRoom(n)
 		if n >= yieldAfter {
+			c.srv.lookout.look()
 			runtime.Gosched()
 		}
 		if err := c.pause(ctx); err != nil {
@@ -71,7 +74,13 @@ func (c *conn) readFailed(err error) error {
 	if e := c.forced.Load(); e != nil {
 		return c.fail(0, e)
 	}
-	return c.runTasks()
+	if err := c.runTasks(); err != nil || c.state != running {
+		return err
+	}
+	if e := c.forced.Load(); e != nil { // its deadline may just have been taken back
+		return c.fail(0, e)
+	}
+	return nil
 }
 
 // frames handles all whole frames in the buffer and then hands the publishes

@@ -99,6 +99,7 @@ type Server struct {
 	replies   replies // direct reply-to consumers
 	alarms    alarms  // memory and disk
 	pushes    pushes  // connections that readers will write to
+	lookout   lookout // sockets of running connections
 	users     userCounts
 	wg        sync.WaitGroup
 	stopped   atomic.Bool
