@@ -20,16 +20,30 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 	segments, ok := s.router.split(h.URL.EscapedPath())
 	if !ok {
-		r.fail(errNotFound)
+		r.serveUnknown()
 		return
 	}
 	res := s.router.find(segments)
 	if res == nil {
-		r.fail(errNotFound)
+		r.serveUnknown()
 		return
 	}
 	r.resource, r.segments = res, segments
 	r.serve()
+}
+
+// serveUnknown answers a request whose path is not known: reading it finds nothing,
+// and nothing else may be done with it (RabbitMQ 4.0).
+func (r *request) serveUnknown() {
+	r.resource = &resource{allow: "HEAD, GET, OPTIONS"}
+	switch r.http.Method {
+	case http.MethodGet, http.MethodHead:
+		r.fail(errNotFound)
+	case http.MethodOptions:
+		r.options()
+	default:
+		r.refuseMethod()
+	}
 }
 
 // serve answers a request whose path is known.
@@ -44,8 +58,7 @@ func (r *request) serve() {
 	}
 	row := r.resource.methods[method]
 	if row == nil {
-		r.w.Header().Set("Allow", r.resource.allow)
-		r.w.WriteHeader(http.StatusMethodNotAllowed)
+		r.refuseMethod()
 		return
 	}
 	if method == http.MethodGet && !acceptsJSON(r.http.Header) && !r.resource.other() {
@@ -64,6 +77,12 @@ func (r *request) serve() {
 	if err != nil {
 		r.fail(err)
 	}
+}
+
+// refuseMethod says which methods the path has.
+func (r *request) refuseMethod() {
+	r.w.Header().Set("Allow", r.resource.allow)
+	r.w.WriteHeader(http.StatusMethodNotAllowed)
 }
 
 // queryOf reads the query; what is malformed in it is left out.

@@ -80,6 +80,10 @@ func TestPaths(t *testing.T) {
 		{"GET", "/queues/m/m%2Fq%20a+b", 200}, // + is a plus in a path
 		{"GET", "/queues/m/m%2Fq%20a%20b", 404},
 		{"GET", "/no-such-thing", 404},
+		{"HEAD", "/no-such-thing", 404},
+		{"OPTIONS", "/no-such-thing", 200},
+		{"POST", "/no-such-thing", 405},
+		{"DELETE", "/no-such-thing", 405},
 		{"PUT", "/overview", 405},
 		{"PATCH", "/queues/%2F/q", 405},
 		{"HEAD", "/overview", 200},
@@ -88,8 +92,10 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s %s = %d %s, want %d", tt.method, tt.path, w.Code, w.Body, tt.code)
 		}
 	}
-	if got := a.request("POST", "/queues/%2F/q", "", nil).Header().Get("Allow"); got != "HEAD, GET, PUT, DELETE, OPTIONS" {
-		t.Errorf("Allow: %s", got)
+	for path, want := range map[string]string{"/queues/%2F/q": "HEAD, GET, PUT, DELETE, OPTIONS", "/no-such-thing": "HEAD, GET, OPTIONS"} {
+		if got := a.request("POST", path, "", nil).Header().Get("Allow"); got != want {
+			t.Errorf("POST %s, Allow: %s, want %s", path, got, want)
+		}
 	}
 	equal(t, "not found", a.do("GET", "/queues/%2F/none", "", 404), `{"error":"Object Not Found","reason":"Not Found"}`)
 }
