@@ -15,7 +15,7 @@ import (
 func (l *loader) advancedFile() string {
 	if name, set := l.variable("RABBITMQ_ADVANCED_CONFIG_FILE"); set {
 		for _, candidate := range []string{name, name + ".config"} {
-			if isFile(candidate) {
+			if maybeFile(candidate) {
 				return candidate
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // An entry is one line of a configuration file: key = value.
@@ -168,7 +169,7 @@ func (l *loader) findFiles() (files []string, err error) {
 func (l *loader) usualFile() ([]string, error) {
 	if name, ok := l.variable("RABBITMQ_CONFIG_FILE"); ok {
 		for _, candidate := range []string{name + ".conf", name} {
-			if isFile(candidate) {
+			if maybeFile(candidate) {
 				return []string{candidate}, nil
 			}
 		}
@@ -212,11 +213,39 @@ func (l *loader) moreFiles(main []string) ([]string, error) {
 	if isDir(pattern) {
 		pattern = filepath.Join(pattern, "*.conf")
 	}
+	if err := checkFolder(filepath.Dir(pattern)); err != nil {
+		return nil, err
+	}
 	files, err := filepath.Glob(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("find the configuration files %s: %w", pattern, err)
 	}
 	return files, nil // sorted
+}
+
+// checkFolder refuses a folder that is there but cannot be listed: no file would be
+// found in it, and the broker start without its settings.
+func checkFolder(dir string) error {
+	f, err := os.Open(dir)
+	switch {
+	case err == nil:
+		return f.Close()
+	case missing(err):
+		return nil
+	}
+	return unreadable(err)
+}
+
+// maybeFile is isFile for names that an operator gives: what cannot be looked at
+// counts, so that reading it tells why.
+func maybeFile(name string) bool {
+	_, err := os.Stat(name)
+	return isFile(name) || err != nil && !missing(err)
+}
+
+// missing says that a name is nobody's, not that it cannot be looked at.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 func isFile(name string) bool {

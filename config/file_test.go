@@ -163,6 +163,26 @@ func TestFileThatMayNotBeRead(t *testing.T) {
 	}
 }
 
+// What a name stands for and cannot be read ends the start: a broker without its
+// settings would be worse. A link to itself cannot be read by anybody.
+func TestNamesThatCannotBeFollowed(t *testing.T) {
+	loop := filepath.Join(t.TempDir(), "loop")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ variable, name, want string }{
+		{"RABBITMQ_CONFIG_FILE", loop, loop},
+		{"RABBITMQ_ADVANCED_CONFIG_FILE", loop, loop},
+		{"RABBITMQ_CONFIG_FILES", filepath.Join(loop, "*.conf"), loop},
+		{"RABBITMQ_CONFIG_FILES", filepath.Join(t.TempDir(), "none", "*.conf"), ""},
+	} {
+		_, err := Load(map[string]string{"in-memory": "true"}, environment(map[string]string{tt.variable: tt.name}))
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), "read the configuration: ") || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s=%s: error %v, want one with %q", tt.variable, tt.name, err, tt.want)
+		}
+	}
+}
+
 func TestPrecedence(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"r.conf": "default_user = file\n"})
 	flags := map[string]string{"in-memory": "true", "config": "none"}
