@@ -79,7 +79,7 @@ func (b *Broker) closeListeners() {
 func (b *Broker) loadCertificate(cfg config.TLS) (*certificate, error) {
 	c, err := newCertificate(cfg, b.log)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; correct the files or their names (leveret config check tells where those are set)", err)
 	}
 	b.certificates = append(b.certificates, c)
 	return c, nil

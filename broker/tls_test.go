@@ -342,8 +342,8 @@ func TestCertificateThatCannotBeUsed(t *testing.T) {
 		cfg.TLS = good
 		cfg.TLS.VerifyPeer = true
 		tt.change(&cfg.TLS)
-		if _, err := New(cfg, nil).Start(); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("error %v, want %q in it", err, tt.want)
+		if _, err := New(cfg, nil).Start(); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "; correct the files or their names") {
+			t.Errorf("error %v, want %q in it, and what to do", err, tt.want)
 		}
 	}
 }
