@@ -213,7 +213,7 @@ func (l *loader) moreFiles(main []string) ([]string, error) {
 	if isDir(pattern) {
 		pattern = filepath.Join(pattern, "*.conf")
 	}
-	if err := checkFolder(filepath.Dir(pattern)); err != nil {
+	if err := checkPattern(pattern); err != nil {
 		return nil, err
 	}
 	files, err := filepath.Glob(pattern)
@@ -223,10 +223,14 @@ func (l *loader) moreFiles(main []string) ([]string, error) {
 	return files, nil // sorted
 }
 
-// checkFolder refuses a folder that is there but cannot be listed: no file would be
-// found in it, and the broker start without its settings.
-func checkFolder(dir string) error {
-	f, err := os.Open(dir)
+// checkPattern refuses a folder or file that is there but cannot be read: nothing
+// would be found, and the broker start without its settings.
+func checkPattern(pattern string) error {
+	name := pattern
+	if strings.ContainsAny(filepath.Base(pattern), "*?[") {
+		name = filepath.Dir(pattern)
+	}
+	f, err := os.Open(name)
 	switch {
 	case err == nil:
 		return f.Close()

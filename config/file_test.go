@@ -174,6 +174,7 @@ func TestNamesThatCannotBeFollowed(t *testing.T) {
 		{"RABBITMQ_CONFIG_FILE", loop, loop},
 		{"RABBITMQ_ADVANCED_CONFIG_FILE", loop, loop},
 		{"RABBITMQ_CONFIG_FILES", filepath.Join(loop, "*.conf"), loop},
+		{"RABBITMQ_CONFIG_FILES", loop, loop},
 		{"RABBITMQ_CONFIG_FILES", filepath.Join(t.TempDir(), "none", "*.conf"), ""},
 	} {
 		_, err := Load(map[string]string{"in-memory": "true"}, environment(map[string]string{tt.variable: tt.name}))
