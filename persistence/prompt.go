@@ -39,8 +39,9 @@ func (l *diskLog) urgentLocked() bool { return l.prompt < promptTrust }
 func (c *committer) leaveTime() time.Duration { return min(max(c.took, leaveLeast), leaveMost) }
 
 // sift looks at the logs with something pending and takes those without it from
-// the list. It says whether something must be written now: a log is not prompt, or
-// a record was there already the last time that ended is set; and whether something is left to wait for.
+// the list. It says whether something must be written now: of a log that is not
+// prompt, or, if ended is set, a record that was there the last time it was set; and
+// whether something is left to wait for.
 func (c *committer) sift(ended bool) (due, left bool) {
 	s := c.s
 	s.mu.Lock()
