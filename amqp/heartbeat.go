@@ -42,6 +42,12 @@ func (b *beats) tick() {
 	if b.stopped {
 		return
 	}
+	if b.ticks++; b.ticks%2 == 0 && b.silentLocked() {
+		b.stopped = true
+		b.conn.log.Warn("closing connection: missed heartbeats from client, timeout: " + roughly(b.conn.heartbeat))
+		b.conn.sock.Close()
+		return
+	}
 	sent := b.conn.sent.Load()
 	if sent == b.sent {
 		b.conn.out.heartbeat()
@@ -49,12 +55,6 @@ func (b *beats) tick() {
 		sent += frames.Overhead // it does not count as traffic at the next tick
 	}
 	b.sent = sent
-	if b.ticks++; b.ticks%2 == 0 && b.silentLocked() {
-		b.stopped = true
-		b.conn.log.Warn("closing connection: missed heartbeats from client, timeout: " + roughly(b.conn.heartbeat))
-		b.conn.sock.Close()
-		return
-	}
 	b.timer.Reset(b.half)
 }
 
