@@ -35,34 +35,46 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// fill takes all space of the file system but so many bytes. The function that
-// it returns gives it back.
-func fill(t *testing.T, dir string, but int64) (release func()) {
+// A ballast takes space of a file system.
+type ballast struct {
+	*testing.T
+	file *os.File
+	size int64
+}
+
+func newBallast(t *testing.T, dir string) *ballast {
 	t.Helper()
 	f, err := os.CreateTemp(dir, "ballast")
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := f.Name()
-	defer f.Close()
-	for size := int64(0); ; {
+	return &ballast{T: t, file: f}
+}
+
+// fill takes all space but so many bytes.
+func (b *ballast) fill(but int64) {
+	b.Helper()
+	for {
 		var st unix.Statfs_t
-		if err := unix.Statfs(dir, &st); err != nil {
-			t.Fatal(err)
+		if err := unix.Fstatfs(int(b.file.Fd()), &st); err != nil {
+			b.Fatal(err)
 		}
 		step := min(int64(st.Bavail)*st.Bsize-but, 1<<30)
 		if step <= 0 {
-			break
+			return
 		}
-		if err := unix.Fallocate(int(f.Fd()), 0, size, step); err != nil && !errors.Is(err, syscall.ENOSPC) {
-			t.Fatal(err)
+		if err := unix.Fallocate(int(b.file.Fd()), 0, b.size, step); err != nil && !errors.Is(err, syscall.ENOSPC) {
+			b.Fatal(err)
 		}
-		size += step
+		b.size += step
 	}
-	return func() {
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
+}
+
+// release gives the space back.
+func (b *ballast) release() {
+	b.Helper()
+	if err := errors.Join(os.Remove(b.file.Name()), b.file.Close()); err != nil {
+		b.Error(err)
 	}
 }
 
@@ -93,21 +105,36 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("still blocked after %d messages were taken", taken)
 		}
 	}
+	for range 500 { // for what comes
+		pub.publish()
+	}
 	sent = pub.sent
 	pub.wantConfirmed()
 
-	// Others take nearly all there is, and when the store writes nothing more, the
-	// rest: what it had begun to write needs the space that it keeps free for that.
-	below := fill(t, dir, 8<<20)
+	// Others take nearly all there is, and what a flush gives back, and when the
+	// store writes nothing more, the rest: what it had begun to write needs the space
+	// that it keeps free for that. Consumers go on.
+	others := newBallast(t, dir)
+	others.fill(8 << 20)
 	pub.untilBlocked()
-	p.await("the disk is full: nothing is written or confirmed until space is free")
-	rest := fill(t, dir, 0)
-	release := func() { rest(); below() }
-	for range 20 { // consumers go on
+	atRest := p.awaiting("nothing more is being written: the last byte may be taken")
+	for rest := false; !rest; {
+		others.fill(8 << 20)
+		d := receive(t, ds)
+		wantNumber(t, d, taken)
+		taken++
+		taker.must(d.Ack(false)) // something to write
+		select {
+		case rest = <-atRest:
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	others.fill(0)
+	for range 20 {
 		wantNumber(t, receive(t, ds), taken)
 		taken++
 	}
-	release()
+	others.release()
 	if b := receive(t, pub.blocked); b.Active {
 		t.Errorf("got %+v, want unblocked", b)
 	}
@@ -115,7 +142,7 @@ func TestFullDisk(t *testing.T) {
 	if pub.sent == sent {
 		t.Error("nothing was published after the disk was full")
 	}
-	if text := p.lines(); !strings.Contains(text, "disk alarm set") || !strings.Contains(text, "disk alarm cleared") {
+	if text := p.lines(); !strings.Contains(text, "the disk is full: nothing is written or confirmed until space is free") || !strings.Contains(text, "disk alarm set") || !strings.Contains(text, "disk alarm cleared") {
 		t.Errorf("the log does not tell of the alarm:\n%s", text)
 	}
 	p.kill()
@@ -139,7 +166,7 @@ func TestFullDisk(t *testing.T) {
 func TestStartWithFullDisk(t *testing.T) {
 	dir := smallDisk(t, "64m")
 	start(t, dir, "--profile", "tiny", "--disk-free-limit", "40MB").stop()
-	fill(t, dir, 1<<20)
+	newBallast(t, dir).fill(1 << 20)
 	code, _, stderr := runToEnd(t, "--listen", "127.0.0.1:0", "--data-dir", dir, "--profile", "tiny", "--disk-free-limit", "40MB")
 	if code != 1 || !strings.Contains(stderr, "the disk is full") || !strings.Contains(stderr, "free some space") {
 		t.Errorf("exit code %d, stderr %q, want 1 and what to do", code, stderr)
@@ -163,17 +190,23 @@ func newBlockable(p *process) *blockable {
 	return b
 }
 
+// publish publishes the next message.
+func (b *blockable) publish() {
+	b.Helper()
+	d, err := b.ch.PublishWithDeferredConfirm("", "q", false, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: numbered(b.sent)})
+	b.must(err)
+	b.sent++
+	b.last = d
+}
+
 // untilBlocked publishes with few messages unconfirmed until the broker says
 // that it takes no more.
 func (b *blockable) untilBlocked() {
 	b.Helper()
 	var window []*amqp.DeferredConfirmation
 	for {
-		d, err := b.ch.PublishWithDeferredConfirm("", "q", false, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: numbered(b.sent)})
-		b.must(err)
-		b.sent++
-		b.last = d
-		window = append(window, d)
+		b.publish()
+		window = append(window, b.last)
 		if len(window) > 50 {
 			select {
 			case <-window[0].Done():

@@ -85,6 +85,9 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it has ended already in most tests
 		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("the broker's standard error: %s", p.stderr.String())
+		}
 	})
 	up := make(chan string, 1)
 	go p.follow(out, up)
@@ -130,15 +133,20 @@ func (p *process) took(line string) {
 // await waits for a line with this text, unless there was one.
 func (p *process) await(text string) {
 	p.Helper()
+	receive(p.T, p.awaiting(text))
+}
+
+// awaiting returns what tells of the first line with this text; of one text at a time.
+func (p *process) awaiting(text string) <-chan bool {
 	came := make(chan bool, 1)
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if slices.ContainsFunc(p.log, func(line string) bool { return strings.Contains(line, text) }) {
 		came <- true
 	} else {
 		p.awaited = map[string]func(){text: func() { came <- true }}
 	}
-	p.mu.Unlock()
-	receive(p.T, came)
+	return came
 }
 
 // lines is what it has printed so far.

@@ -205,6 +205,22 @@ func (e *badgerEngine) release() {
 	e.advise()
 }
 
+// rests looks for the files of memtables, which are removed after their flush, and
+// at the levels: a compaction of level 0 leaves its tables there to the end, of
+// another level its score hides what is on its way, but it follows one of level 0.
+func (e *badgerEngine) rests() bool {
+	memtables, err := filepath.Glob(filepath.Join(e.files.dir, "*.mem"))
+	if err != nil || len(memtables) > 1 {
+		return false
+	}
+	for _, level := range e.db.Levels() {
+		if level.Score >= 1 {
+			return false
+		}
+	}
+	return true
+}
+
 func (e *badgerEngine) close() error {
 	if err := e.db.Close(); err != nil {
 		return fmt.Errorf("close the store: %w", err)

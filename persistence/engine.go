@@ -37,6 +37,9 @@ type engine interface {
 	release()
 	// used is what the files take on disk, in bytes.
 	used() int64
+	// rests reports whether nothing is being written by the engine of itself: what
+	// was committed is flushed as far as it has to be, and no compaction is due.
+	rests() bool
 	close() error
 }
 

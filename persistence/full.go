@@ -57,9 +57,11 @@ func (c *committer) hold() bool {
 		zap.String("dir", s.opts.Dir), zap.Int64("needed", s.opts.floor()))
 	again := time.NewTicker(lowInterval)
 	defer again.Stop()
+	rested := 0 // looks in a row that found the engine at rest
 	for !s.roomy() {
 		select {
 		case <-again.C:
+			rested = s.rested(rested)
 		case <-s.stop:
 			s.stopFor(fmt.Errorf("%w: %s; what was not confirmed is lost", ErrDiskFull, s.opts.Dir))
 		}
@@ -69,6 +71,18 @@ func (c *committer) hold() bool {
 	}
 	s.opts.Log.Info("the disk has space again", zap.String("dir", s.opts.Dir))
 	return true
+}
+
+// rested counts on if the engine is at rest, and tells of the second time in a row:
+// a compaction may have followed on the first.
+func (s *Disk) rested(before int) int {
+	if !s.eng.rests() {
+		return 0
+	}
+	if before == 1 {
+		s.opts.Log.Info("nothing more is being written: the last byte may be taken", zap.String("dir", s.opts.Dir))
+	}
+	return before + 1
 }
 
 // checkSpace refuses to open a store that could not write.

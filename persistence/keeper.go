@@ -186,8 +186,8 @@ func (k *keeper) reclaim() bool {
 		return false
 	}
 	k.collect(wholeFile)
-	if k.crowded(2) {
-		k.collect(mostFile)
+	if k.crowded(2) && k.s.roomy() {
+		k.collect(mostFile) // moves what is live
 		k.collect(wholeFile)
 	}
 	k.s.eng.advise()
