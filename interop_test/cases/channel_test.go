@@ -160,12 +160,21 @@ func (c *conn) ok(got string) string {
 func (c *conn) eventually(want string, ask func() string) {
 	c.Helper()
 	got := ""
-	for end := time.Now().Add(patience / 2); time.Now().Before(end); c.pause(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); c.pause(20 * time.Millisecond) {
 		if got = ask(); got == want {
 			return
 		}
 	}
 	c.Errorf("got  %s\nwant %s", got, want)
+}
+
+// gone waits until the default exchange has no queue of this name. Unlike a
+// declare, a publish does not renew the lease of x-expires.
+func (ch *channel) gone(queue string) {
+	ch.Helper()
+	ch.eventually("return 312 NO_ROUTE /"+queue+` "probe", ack`, func() string {
+		return ch.put("", queue, "probe", props{}, "m")
+	})
 }
 
 // pause lets real time pass, as the broker's clock is the thing under test.

@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+// patience is how long a test waits for what must come: long, as the machine may
+// be slow and busy.
+const patience = time.Minute
 
 // A conn is a connection of raw frames. The test's goroutine alone uses it:
 // it reads when the test waits for something, and keeps what came before that

@@ -24,7 +24,7 @@ func (ch *channel) deathProps() string {
 func (ch *channel) waitFor(queue string) string {
 	ch.Helper()
 	got := "empty"
-	for end := time.Now().Add(patience / 2); got == "empty" && time.Now().Before(end); ch.pause(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); got == "empty" && time.Now().Before(end); ch.pause(5 * time.Millisecond) {
 		got = ch.take(queue)
 	}
 	for i, b := range got {
@@ -95,11 +95,10 @@ func TestExpiryGoesOnAfterANonExpiringHead(t *testing.T) {
 	c := connect(t)
 	c.ok(c.declare("q", "x", nil))
 	c.puts("q", "keep")
-	c.is(c.put("", "q", "exp", props{expiration: "300"}, ""), "ack")
-	c.is(c.put("", "q", "exp2", props{expiration: "600"}, ""), "ack")
+	c.is(c.put("", "q", "exp", props{expiration: "3000"}, ""), "ack")
+	c.is(c.put("", "q", "exp2", props{expiration: "3300"}, ""), "ack")
 	c.is(c.get("q"), `#1 /q "keep" left 2`)
-	c.pause(time.Second)
-	c.is(c.depth("q"), "0 0")
+	c.eventually("0 0", func() string { return c.depth("q") })
 }
 
 // A message does not expire in a client's hands, but on its way back.
@@ -107,11 +106,11 @@ func TestUnackedExpireOnRequeue(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
 	c.ok(c.declare("dead", "x", nil))
-	c.ok(c.declare("q", "x", c.toDead("x-message-ttl", 200)))
+	c.ok(c.declare("q", "x", c.toDead("x-message-ttl", 2000)))
 	c.puts("q", "m", "n")
-	c.get("q")
-	c.get("q")
-	c.pause(400 * time.Millisecond)
+	c.is(c.get("q"), `#1 /q "m" left 1`)
+	c.is(c.get("q"), `#2 /q "n" left 0`)
+	c.pause(2200 * time.Millisecond)
 	c.is(c.depth("dead"), "0 0")
 	c.ack(2, "")
 	c.nack(1, "r")
@@ -140,13 +139,12 @@ func TestExpiredAreNotDelivered(t *testing.T) {
 func TestSmallerTTLCounts(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
-	c.ok(c.declare("q", "x", table{"x-message-ttl", 300}))
-	c.ok(c.declare("r", "x", table{"x-message-ttl", 60000}))
-	c.is(c.put("", "q", "m", props{expiration: "60000"}, ""), "ack")
-	c.is(c.put("", "r", "m", props{expiration: "300"}, ""), "ack")
+	c.ok(c.declare("q", "x", table{"x-message-ttl", 3000}))
+	c.ok(c.declare("r", "x", table{"x-message-ttl", 3_600_000}))
+	c.is(c.put("", "q", "m", props{expiration: "3600000"}, ""), "ack")
+	c.is(c.put("", "r", "m", props{expiration: "3000"}, ""), "ack")
 	c.is(c.depth("q")+"/"+c.depth("r"), "1 0/1 0")
-	c.pause(600 * time.Millisecond)
-	c.is(c.depth("q")+"/"+c.depth("r"), "0 0/0 0")
+	c.eventually("0 0/0 0", func() string { return c.depth("q") + "/" + c.depth("r") })
 }
 
 // TTL 0 is delivery or death (lavinmq 1.0, 1.2).
@@ -251,12 +249,16 @@ func TestDeadLetterCycles(t *testing.T) {
 	c.ok(c.declare("a", "x", to("b")))
 	c.ok(c.declare("b", "x", to("a")))
 	c.puts("a", "m")
-	c.pause(700 * time.Millisecond)
+	for range 3 { // once may be on its way
+		c.eventually("0 0/0 0", func() string { return c.depth("a") + "/" + c.depth("b") })
+		c.pause(120 * time.Millisecond)
+	}
 	c.is(c.depth("a")+"/"+c.depth("b"), "0 0/0 0")
 	// A queue that is its own target.
 	c.ok(c.declare("own", "x", to("own")))
 	c.puts("own", "m")
-	c.pause(200 * time.Millisecond)
+	c.eventually("0 0", func() string { return c.depth("own") })
+	c.pause(120 * time.Millisecond)
 	c.is(c.depth("own"), "0 0")
 	c.ok(c.declare("again", "x", table{"x-dead-letter-exchange", "", "x-dead-letter-routing-key", c.name("again")}))
 	c.puts("again", "m")
