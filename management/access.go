@@ -97,6 +97,15 @@ func inVHost(r *request) error {
 	return r.mayVHost()
 }
 
+// inVHostIfAny is inVHost for lists that are empty in a vhost that there is not
+// (RabbitMQ 4.0). Those are for the handler, which then has none.
+func inVHostIfAny(r *request) error {
+	if err := inVHost(r); err != error(errNotFound) {
+		return err
+	}
+	return nil
+}
+
 // mayVHost checks the vhost of the path, if there is one.
 func (r *request) mayVHost() error {
 	if r.vhost == nil || r.sees(r.vhost.Name()) {

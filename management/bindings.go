@@ -72,6 +72,9 @@ func appendBindings(list []object, v *vhost.VHost, all iter.Seq[vhost.BindingInf
 }
 
 func bindingsFrom(r *request) (reply, error) {
+	if r.vhost == nil {
+		return noObjects(r)
+	}
 	source := r.exchangeArg("exchange")
 	list := []object{}
 	if source == "" {
@@ -84,10 +87,16 @@ func bindingsFrom(r *request) (reply, error) {
 }
 
 func bindingsToExchange(r *request) (reply, error) {
+	if r.vhost == nil {
+		return noObjects(r)
+	}
 	return plain(appendBindings([]object{}, r.vhost, r.vhost.BindingsTo(r.exchangeArg("exchange"), true)))
 }
 
 func bindingsToQueue(r *request) (reply, error) {
+	if r.vhost == nil {
+		return noObjects(r)
+	}
 	name := r.arg("queue")
 	if _, err := r.vhost.QueueInfo(name); err != nil {
 		return noObjects(r)
@@ -138,6 +147,9 @@ func bindingsBetween(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if r.vhost == nil {
+		return noObjects(r)
+	}
 	return plain(appendBindings([]object{}, r.vhost, slices.Values(r.between(e))))
 }
 
@@ -147,15 +159,18 @@ func (r *request) binding() (ends, vhost.BindingInfo, error) {
 	if err != nil {
 		return e, vhost.BindingInfo{}, err
 	}
-	props := r.arg("props")
-	for _, b := range r.between(e) {
-		key := propertiesKey(b.Key, b.Arguments)
-		once, err := url.PathUnescape(key)
-		if key == props || err == nil && once == props {
-			return e, b, nil
-		}
+	props, all := r.arg("props"), r.between(e)
+	i := slices.IndexFunc(all, func(b vhost.BindingInfo) bool { return propertiesKey(b.Key, b.Arguments) == props })
+	if i < 0 && props != "~" { // which is no key and no arguments, and not the key ~
+		i = slices.IndexFunc(all, func(b vhost.BindingInfo) bool {
+			once, err := url.PathUnescape(propertiesKey(b.Key, b.Arguments))
+			return err == nil && once == props
+		})
 	}
-	return e, vhost.BindingInfo{}, errNotFound
+	if i < 0 {
+		return e, vhost.BindingInfo{}, errNotFound
+	}
+	return e, all[i], nil
 }
 
 func oneBinding(r *request) (reply, error) {

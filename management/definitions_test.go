@@ -107,16 +107,48 @@ func TestImportOfOldVHosts(t *testing.T) {
 func TestImportRefusals(t *testing.T) {
 	a := newAPI(t, nil)
 	for body, reason := range map[string]string{
-		`{bad`: "failed_to_parse_json",
-		`{"queues":[{"name":"q","vhost":"nope","durable":true,"arguments":{}}]}`: `Please create virtual host "nope" prior to importing definitions.`,
-		`{"queues":[{"name":"q"}]}`:                                                      "[{key_missing,vhost}]",
-		`{"users":[{"name":"u","password":"p"}]}`:                                        "tags_not_present",
-		`{"policies":[{"vhost":"/","name":"p","pattern":"","definition":{"nosuch":1}}]}`: "Validation failed\n\n[{<<\"nosuch\">>,1}] are not recognised policy settings (//p)",
+		`{bad`: "failed_to_parse_json: line 1: invalid character 'b' looking for beginning of object key string",
+		`{"queues":[{"name":"q","vhost":"nope","durable":true,"arguments":{}}]}`: `Please create virtual host "nope" prior to importing definitions. (item 0 of queues, name 'q')`,
+		`{"queues":[{"name":"q"}]}`:                                                      "[{key_missing,vhost}] (item 0 of queues, name 'q')",
+		`{"users":[{"name":"u","password":"p"}]}`:                                        "tags_not_present (item 0 of users, name 'u')",
+		`{"policies":[{"vhost":"/","name":"p","pattern":"","definition":{"nosuch":1}}]}`: "Validation failed\n\n[{<<\"nosuch\">>,1}] are not recognised policy settings (//p) (item 0 of policies, name 'p')",
 		`{"queues":{}}`:     "queues must be a list",
 		`{"exchanges":[7]}`: "item 0 of exchanges must be an object",
-		`{"bindings":[{"vhost":"/","source":"none","destination":"q","destination_type":"queue","routing_key":"","arguments":{}}]}`: "no exchange 'none' in vhost '/'",
+		`{"bindings":[{"vhost":"/","source":"none","destination":"q","destination_type":"queue","routing_key":"","arguments":{}}]}`: "no exchange 'none' in vhost '/' (item 0 of bindings, source 'none')",
+		`{"bindings":[{"vhost":"/","source":"amq.direct","destination":"q","destination_type":"queues","routing_key":""}]}`:         "destination_type must be 'queue' or 'exchange' (item 0 of bindings, source 'amq.direct')",
+		`{"vhosts":[{"name":"v"},{}]}`: "[{key_missing,name}] (item 1 of vhosts)",
 	} {
 		has(t, a.do("POST", "/definitions", body, 400), J{"error": "bad_request", "reason": reason})
+	}
+}
+
+// RabbitMQ 4.0 exports like this what was cleared, or never had a value.
+func TestImportOfWhatWasCleared(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/vhost-limits/%2F/max-connections", `{"value":7}`, 204)
+	a.do("POST", "/definitions", `{"parameters":[{"component":"vhost-limits","vhost":"/","name":"limits","value":[]}],"global_parameters":[{"name":"g"}]}`, 204)
+	a.is("/vhost-limits/%2F", `[]`)
+	a.do("GET", "/global-parameters/g", "", 404)
+}
+
+func TestLimitsAsAParameterReplaceAll(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/vhost-limits/%2F/max-connections", `{"value":7}`, 204)
+	a.do("PUT", "/parameters/vhost-limits/%2F/limits", `{"value":{"max-queues":5}}`, 204)
+	a.is("/vhost-limits/%2F", `[{"vhost":"/","value":{"max-queues":5}}]`)
+	has(t, a.do("PUT", "/parameters/vhost-limits/%2F/other", `{"value":{"max-queues":6}}`, 400),
+		J{"reason": "the parameter of component vhost-limits must have the name 'limits', not 'other'"})
+}
+
+// Hashes of a RabbitMQ before 3.6 are MD5 and do not say so.
+func TestImportOfOldUsers(t *testing.T) {
+	a := newAPI(t, nil)
+	const hash = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"
+	for version, want := range map[string]string{
+		`"3.5.7"`: "rabbit_password_hashing_md5", `"3.6.0"`: "rabbit_password_hashing_sha256", `"4.0.5"`: "rabbit_password_hashing_sha256", `7`: "rabbit_password_hashing_sha256",
+	} {
+		a.do("POST", "/definitions", `{"rabbit_version":`+version+`,"users":[{"name":"old","tags":"","password_hash":"`+hash+`"}]}`, 204)
+		has(t, a.do("GET", "/users/old", "", 200), J{"hashing_algorithm": want})
 	}
 }
 

@@ -88,10 +88,12 @@ func readExchange(name string, b body) (vhost.ExchangeDeclare, error) {
 		return d, err
 	}
 	var err error
-	if d.Type, err = b.text("type"); err != nil {
-		return d, err
+	d.Type = "direct"
+	if _, there := b["type"]; there {
+		if d.Type, err = b.string("type"); err != nil {
+			return d, err
+		}
 	}
-	d.Type = or(d.Type, "direct")
 	for _, f := range []struct {
 		name string
 		flag *bool

@@ -1,6 +1,8 @@
 package management
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
 	"time"
 )
@@ -123,7 +125,7 @@ func (r *request) timeRange(name string) (t timeRange, ok bool, err error) {
 		return t, false, nil
 	}
 	if age < 0 || incr <= 0 || age/incr > maxSamples || age > int64(maxAge/time.Second) {
-		return t, false, badRequest("Invalid range parameters: age %d, incr %d", age, incr)
+		return t, false, &failure{http.StatusBadRequest, "invalid_range_parameters", fmt.Sprintf("Invalid range parameters: age %d, incr %d", age, incr)}
 	}
 	return timeRange{time.Duration(age) * time.Second, time.Duration(incr) * time.Second}, true, nil
 }

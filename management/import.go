@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/vhost"
 )
@@ -20,7 +23,7 @@ func importDefinitions(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return done(importError((&importing{s: r.s, user: r.account(), defs: b}).run()))
+	return done((&importing{s: r.s, user: r.account(), defs: b}).run())
 }
 
 // importVHost handles POST /definitions/V. Users in it are ignored (RabbitMQ 4.0).
@@ -32,7 +35,7 @@ func importVHost(r *request) (reply, error) {
 	for _, section := range []string{"users", "vhosts", "permissions", "topic_permissions", "global_parameters"} {
 		delete(b, section)
 	}
-	return done(importError((&importing{s: r.s, user: r.account(), defs: b, into: r.vhost}).run()))
+	return done((&importing{s: r.s, user: r.account(), defs: b, into: r.vhost}).run())
 }
 
 // ImportDefinitions imports a file of definitions, as at the start of the broker.
@@ -41,7 +44,11 @@ func (s *Server) ImportDefinitions(raw []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w; want one JSON object, as GET /api/definitions and leveret export_definitions give it", whereInJSON(raw, err))
 	}
-	return (&importing{s: s, defs: b}).run()
+	err = (&importing{s: s, defs: b}).run()
+	if f := failureOf(err); err != nil && f != nil {
+		return errors.New(f.reason)
+	}
+	return err
 }
 
 // whereInJSON says in which line an error of reading JSON is, and what there is in
@@ -69,14 +76,6 @@ func lineAt(text []byte, offset int64) int {
 
 func (i *importing) acting() *acting { return i.s.acting(i.user) }
 
-// importError: all that is wrong with definitions is a 400.
-func importError(err error) error {
-	if e, isProtocol := errors.AsType[*frames.Error](err); isProtocol && e.Code != frames.InternalError {
-		return badRequest("%s", e.Text)
-	}
-	return err
-}
-
 // definitionsBody reads the body: JSON, or a form with it in the field file.
 func (r *request) definitionsBody() (body, error) {
 	read := r.rawBody
@@ -92,7 +91,7 @@ func (r *request) definitionsBody() (body, error) {
 	}
 	b, err := parseBody(raw)
 	if err != nil {
-		return nil, badRequest("failed_to_parse_json")
+		return nil, badRequest("failed_to_parse_json: %s", whereInJSON(raw, err))
 	}
 	return b, nil
 }
@@ -181,12 +180,28 @@ func (i *importing) each(section string, parallel int, add func(item body) error
 	return nil
 }
 
+// addItem adds an item. All that is wrong with it is a 400, which says where it is.
 func addItem(section string, n int, v any, add func(item body) error) error {
 	item, isObject := v.(map[string]any)
 	if !isObject {
 		return badRequest("item %d of %s must be an object", n, section)
 	}
-	return add(item)
+	err := add(item)
+	f := failureOf(err)
+	if f == nil { // nothing is wrong, or not with the item
+		return err
+	}
+	return badRequest("%s (item %d of %s%s)", strings.TrimSuffix(f.reason, "\n"), n, section, called(item))
+}
+
+// called is how an item is called, for an error; "" if it has no name.
+func called(item body) string {
+	for _, name := range []string{"name", "user", "source"} {
+		if text, _ := item[name].(string); text != "" {
+			return fmt.Sprintf(", %s '%s'", name, text)
+		}
+	}
+	return ""
 }
 
 // vhost finds the vhost of an item.
@@ -231,6 +246,9 @@ func (i *importing) addUser(item body) error {
 	}
 	if item["password_hash"] != nil {
 		delete(item, "password") // an export has the hash, and one of them counts
+		if item["hashing_algorithm"] == nil && i.beforeSHA256() {
+			item["hashing_algorithm"] = string(auth.MD5)
+		}
 	}
 	if _, err := i.acting().putUser(name, item); err != nil {
 		return err
@@ -240,6 +258,17 @@ func (i *importing) addUser(item body) error {
 		return nil
 	}
 	return i.acting().setUserLimits(name, limits)
+}
+
+// beforeSHA256 says that the definitions are of a RabbitMQ whose hashes were MD5: one
+// before 3.6.
+func (i *importing) beforeSHA256() bool {
+	version, _ := i.defs["rabbit_version"].(string)
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	first, err := strconv.Atoi(major)
+	second, err2 := strconv.Atoi(minor)
+	return err == nil && err2 == nil && (first < 3 || first == 3 && second < 6)
 }
 
 func (i *importing) addVHost(item body) error {
@@ -293,13 +322,18 @@ func userAndVHost(item body) (user, vhost string, err error) {
 	return user, vhost, err
 }
 
+// addGlobal sets a global parameter. RabbitMQ 4.0 takes and exports one without a
+// value: there is nothing to set.
 func (i *importing) addGlobal(item body) error {
-	if err := item.need("name", "value"); err != nil {
+	if err := item.need("name"); err != nil {
 		return err
 	}
 	name, err := item.text("name")
 	if err != nil {
 		return err
+	}
+	if _, there := item["value"]; !there {
+		return nil
 	}
 	return i.s.cfg.VHosts.SetGlobal(name, appendJSON(nil, item["value"]))
 }
@@ -381,7 +415,13 @@ func (i *importing) addBinding(item body) error {
 	if e.destination, err = item.text("destination"); err != nil {
 		return err
 	}
-	e.toExchange = item["destination_type"] == "exchange"
+	switch item["destination_type"] {
+	case "exchange":
+		e.toExchange = true
+	case "queue":
+	default:
+		return badRequest("destination_type must be 'queue' or 'exchange'")
+	}
 	key, args, err := readBinding(item)
 	if err != nil || e.source == "" {
 		return err // the default exchange has its bindings by itself

@@ -89,6 +89,9 @@ func putParameter(r *request) (reply, error) {
 func setParameter(v *vhost.VHost, by vhost.Actor, component, name string, value any) error {
 	switch component {
 	case limitsComponent:
+		if name != "limits" {
+			return badRequest("the parameter of component vhost-limits must have the name 'limits', not '%s'", name)
+		}
 		return setLimits(v, by, value)
 	case operatorComponent, policyComponent:
 		b, isObject := value.(map[string]any)
@@ -114,13 +117,21 @@ func setParameter(v *vhost.VHost, by vhost.Actor, component, name string, value 
 	return v.SetParameter(by, vhost.Parameter{Component: component, Name: name, Value: raw})
 }
 
-// setLimits replaces all limits of a vhost.
+// setLimits replaces all limits of a vhost. An empty list is no limits: RabbitMQ 4.0
+// exports them like that once they were cleared.
 func setLimits(v *vhost.VHost, by vhost.Actor, value any) error {
 	m, isObject := value.(map[string]any)
-	if !isObject {
+	if list, isList := value.([]any); !isObject && (!isList || len(list) > 0) {
 		return badRequest("value must be an object")
 	}
 	b := body(m)
+	for name := range v.Limits().Map() {
+		if _, stays := b[name]; !stays {
+			if err := v.ClearLimit(by, name); err != nil {
+				return err
+			}
+		}
+	}
 	for name := range b {
 		n, _, err := b.integer(name)
 		if err != nil {

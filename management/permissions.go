@@ -64,7 +64,7 @@ func (c *acting) grant(user, vhost string, b body) error {
 	var expr [3]string
 	for i, name := range []string{"configure", "write", "read"} {
 		var err error
-		if expr[i], err = b.text(name); err != nil {
+		if expr[i], err = b.string(name); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (c *acting) grantTopic(user, vhost string, b body) (created bool, err error
 	}
 	var text [3]string
 	for i, name := range []string{"exchange", "write", "read"} {
-		if text[i], err = b.text(name); err != nil {
+		if text[i], err = b.string(name); err != nil {
 			return false, err
 		}
 	}

@@ -125,6 +125,14 @@ func (b body) text(name string) (string, error) {
 	return "", badRequest("%s must be a string", name)
 }
 
+// string is a string member that must be there and not be null.
+func (b body) string(name string) (string, error) {
+	if text, isText := b[name].(string); isText {
+		return text, nil
+	}
+	return "", badRequest("%s must be a string", name)
+}
+
 // boolean is a bool member, which may be given as a string (RabbitMQ 4.0:
 // rabbitmqadmin does); false if it is absent.
 func (b body) boolean(name string) (bool, error) {

@@ -47,7 +47,7 @@ func TestSamples(t *testing.T) {
 		samples := []any{J{"sample": 3.0, "timestamp": now}, J{"sample": 2.0, "timestamp": now - 5000}, J{"sample": 1.0, "timestamp": now - 10000}}
 		has(t, got["messages_details"], J{"rate": 0.2, "samples": samples, "avg_rate": 0.2, "avg": 2.0})
 		has(t, got["message_stats"].(J)["publish_details"], J{"samples": samples})
-		has(t, a.do("GET", "/queues/%2F/q?lengths_age=501&lengths_incr=1", "", 400), J{"reason": "Invalid range parameters: age 501, incr 1"})
+		has(t, a.do("GET", "/queues/%2F/q?lengths_age=501&lengths_incr=1", "", 400), J{"error": "invalid_range_parameters", "reason": "Invalid range parameters: age 501, incr 1"})
 		a.do("GET", "/queues/%2F/q?lengths_age=x&lengths_incr=1", "", 200)
 	})
 }

@@ -14,6 +14,19 @@ func TestShovelsAreKeptAndNotRun(t *testing.T) {
 	a.do("GET", "/shovels/vhost/%2F/s", "", 404)
 }
 
+// Their status is for who monitors (RabbitMQ 4.0), and the parameter for policymakers.
+func TestWhoSeesShovels(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/parameters/shovel/%2F/s", `{"value":{"src-uri":"amqp://","src-queue":"q","dest-uri":"amqp://","dest-queue":"r"}}`, 201)
+	for tag, code := range map[string]int{"management": 401, "policymaker": 401, "monitoring": 200, "administrator": 200} {
+		a.user(tag, tag)
+		a.do("PUT", "/permissions/%2F/"+tag, `{"configure":".*","write":".*","read":".*"}`, 201)
+		if w := a.request("GET", "/shovels/vhost/%2F/s", "", as(tag)); w.Code != code {
+			t.Errorf("a shovel by %s = %d, want %d", tag, w.Code, code)
+		}
+	}
+}
+
 // What plug-ins that are not there would answer is not found (RabbitMQ 4.0).
 func TestPathsOfOtherPlugins(t *testing.T) {
 	a := newAPI(t, nil)

@@ -106,6 +106,50 @@ func TestExchangeToExchangeBinding(t *testing.T) {
 	a.do("DELETE", "/bindings/%2F/e/amq.topic/e/x/~", "", 204)
 }
 
+func TestExchangeTypesThatAreNone(t *testing.T) {
+	a := newAPI(t, nil)
+	for body, reason := range map[string]string{
+		`{"type":null}`: "type must be a string",
+		`{"type":7}`:    "type must be a string",
+		`{"type":""}`:   "unknown exchange type ''",
+		`{"type":"no"}`: "unknown exchange type 'no'",
+	} {
+		has(t, a.do("PUT", "/exchanges/%2F/x", body, 400), J{"reason": reason})
+	}
+	a.do("PUT", "/exchanges/%2F/x", `{}`, 201) // direct
+}
+
+// The path ~ is the binding without a key, and not the one whose key is ~.
+func TestBindingsWithATildeAreToldApart(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", "", 201)
+	const between = "/bindings/%2F/e/amq.direct/q/q"
+	for _, key := range []string{"~", ""} {
+		a.do("POST", between, `{"routing_key":"`+key+`"}`, 201)
+	}
+	has(t, a.do("GET", between+"/%257E", "", 200), J{"routing_key": "~"})
+	has(t, a.do("GET", between+"/~", "", 200), J{"routing_key": ""})
+	a.do("DELETE", between+"/%7E", "", 204)
+	a.do("DELETE", between+"/~", "", 404)
+	has(t, a.do("GET", between+"/%257E", "", 200), J{"routing_key": "~"})
+}
+
+func TestBindingListsOfUnknownVHostsAreEmpty(t *testing.T) {
+	a := newAPI(t, nil)
+	a.user("m", "management")
+	for _, path := range []string{"/exchanges/none/x/bindings/source", "/exchanges/none/x/bindings/destination", "/queues/none/q/bindings", "/bindings/none/e/x/q/q"} {
+		a.is(path, `[]`)
+		if w := a.request("GET", path, "", as("m")); w.Code != 200 {
+			t.Errorf("GET %s by a manager = %d, want 200", path, w.Code)
+		}
+		if w := a.request("GET", strings.Replace(path, "none", "%2F", 1), "", as("m")); w.Code != 401 {
+			t.Errorf("GET %s of a vhost without permission = %d, want 401", path, w.Code)
+		}
+	}
+	a.do("GET", "/bindings/none", "", 404)
+	a.do("GET", "/bindings/none/e/x/z/q", "", 404)
+}
+
 func TestBindingRefusals(t *testing.T) {
 	a := newAPI(t, nil)
 	a.do("PUT", "/queues/%2F/q", "", 201)

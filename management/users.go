@@ -82,10 +82,13 @@ func readSecret(b body) (auth.Secret, error) {
 		return s, badRequest("both_password_and_password_hash_are_provided")
 	}
 	var err error
-	if s.Password, err = b.text("password"); err != nil {
-		return s, err
+	if password { // null is no password but a mistake of who wanted to set one
+		s.Password, err = b.string("password")
 	}
-	if s.Hash, err = b.text("password_hash"); err != nil {
+	if hash {
+		s.Hash, err = b.string("password_hash")
+	}
+	if err != nil {
 		return s, err
 	}
 	algorithm, err := b.text("hashing_algorithm")

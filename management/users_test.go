@@ -30,6 +30,8 @@ func TestUserRefusals(t *testing.T) {
 	for body, reason := range map[string]string{
 		`{"password":"p"}`: "tags_not_present",
 		`{"password":"p","password_hash":"","tags":""}`:                  "both_password_and_password_hash_are_provided",
+		`{"password":null,"tags":""}`:                                    "password must be a string",
+		`{"password_hash":null,"tags":""}`:                               "password_hash must be a string",
 		`{"password_hash":"!!","tags":""}`:                               "password_hash is not base64",
 		`{"password_hash":"AAAA","hashing_algorithm":"rot13","tags":""}`: "unknown hashing_algorithm 'rot13': use rabbit_password_hashing_sha256, rabbit_password_hashing_sha512 or rabbit_password_hashing_md5",
 	} {
@@ -52,6 +54,8 @@ func TestPermissions(t *testing.T) {
 	}
 	has(t, a.do("PUT", "/permissions/%2F/u", `{"configure":""}`, 400), J{"reason": "[{key_missing,write},{key_missing,read}]"})
 	a.do("PUT", "/permissions/%2F/u", `{"configure":"(","write":"","read":""}`, 400)
+	has(t, a.do("PUT", "/permissions/%2F/u", `{"configure":null,"write":"","read":""}`, 400), J{"reason": "configure must be a string"})
+	a.is("/permissions/%2F/u", one) // as it was
 	a.do("GET", "/users/nobody/permissions", "", 404)
 	a.do("DELETE", "/permissions/%2F/u", "", 204)
 	a.do("DELETE", "/permissions/%2F/u", "", 404)
