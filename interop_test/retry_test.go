@@ -124,25 +124,28 @@ func TestEveryReturnWaits(t *testing.T) {
 }
 
 func TestBackoffSurvivesRestart(t *testing.T) {
+	const delay = 4 * time.Second
 	dir := t.TempDir()
 	p := start(t, dir)
 	c := p.client()
+	nacked := make(map[string]time.Time)
 	for _, queueType := range queueTypes {
-		c.retryQueue(queueType, queueType, queueType+".dead", amqp.Table{"x-redelivery-delay": int32(4000), "x-delivery-limit": int32(1)})
+		c.retryQueue(queueType, queueType, queueType+".dead", amqp.Table{"x-redelivery-delay": int32(delay.Milliseconds()), "x-delivery-limit": int32(1)})
 		c.putPersistent(queueType, "waits", nil)
-		c.must(c.get(queueType, false).Nack(false, true))
+		d := c.get(queueType, false)
+		nacked[queueType] = time.Now()
+		c.must(d.Nack(false, true))
 		c.putPersistent(queueType, "ready", nil)
-		if n, _ := c.counts(queueType); n != 1 {
+		if n, _ := c.counts(queueType); n != 1 && time.Since(nacked[queueType]) < delay {
 			t.Errorf("%s: %d ready, want 1", queueType, n)
 		}
 	}
-	began := time.Now()
 	p.kill()
 	p = start(t, dir)
 	c = p.client()
 	consumers := make(map[string]<-chan amqp.Delivery)
 	for _, queueType := range queueTypes {
-		if n, _ := c.counts(queueType); n != 1 && time.Since(began) < 3500*time.Millisecond {
+		if n, _ := c.counts(queueType); n != 1 && time.Since(nacked[queueType]) < delay {
 			t.Errorf("%s: %d ready after the restart, want 1", queueType, n)
 		}
 		consumers[queueType] = c.consume(queueType, queueType, false)
@@ -152,7 +155,7 @@ func TestBackoffSurvivesRestart(t *testing.T) {
 		if string(d.Body) == "ready" { // it comes second if the start took so long
 			d = receive(t, consumers[queueType])
 		}
-		if took := time.Since(began); string(d.Body) != "waits" || took < 3500*time.Millisecond || d.Headers["x-delivery-count"] != int64(1) {
+		if took := time.Since(nacked[queueType]); string(d.Body) != "waits" || took < delay-50*time.Millisecond || d.Headers["x-delivery-count"] != int64(1) {
 			t.Errorf("%s: %q came in %v, headers %v", queueType, d.Body, took, d.Headers)
 		}
 		c.must(d.Nack(false, true)) // once too often
