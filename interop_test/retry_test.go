@@ -217,6 +217,7 @@ func TestQueueHoldsNoDuplicates(t *testing.T) {
 				t.Errorf("%d ready, want 300", n)
 			}
 			c.must(c.get("q", false).Ack(false)) // 0 leaves
+			c.counts("q")                        // the broker has read the ack
 			p.stop()
 			p = start(t, dir)
 			c = p.client()
