@@ -276,7 +276,7 @@ func TestKeys(t *testing.T) {
 			c.ClusterName, c.ProductName, c.DefaultQueueType = "c", "RabbitMQ", "quorum"
 		}},
 		{"vm_memory_high_watermark.relative = 0.4", func(c *Config) { c.MemoryLimit = 400_000_000 }},
-		{"vm_memory_high_watermark.absolute = 1GiB", func(c *Config) { c.MemoryLimit = 1 << 30 }},
+		{"vm_memory_high_watermark.absolute = 512MiB", func(c *Config) { c.MemoryLimit = 512 << 20 }},
 		{"disk_free_limit.absolute = 2GB", func(c *Config) { c.DiskFreeLimit = 2_000_000_000 }},
 		{"disk_free_limit.relative = 1.5", func(c *Config) { c.DiskFreeLimit = 1_500_000_000 }},
 		{"management.load_definitions = /d.json", func(c *Config) { c.LoadDefinitions = "/d.json" }},

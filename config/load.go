@@ -204,6 +204,10 @@ func (l *loader) finish() error {
 		c.PidFile = c.DataDir + ".pid" // RabbitMQ 4.0: RABBITMQ_PID_FILE
 		l.chosen["pid-file"] = choice{text: c.PidFile, origin: "default with " + origin}
 	}
+	if m, given := l.chosen["memory-limit"]; given && c.MemoryLimit > c.MemoryAvailable {
+		l.note(fmt.Sprintf("memory-limit (%s) is %d bytes and there are %d: publishers are not stopped before the memory runs out; 0.6 or 60%% of it is usual",
+			m.origin, c.MemoryLimit, c.MemoryAvailable))
+	}
 	l.matchAnonymous()
 	for _, t := range []*TLS{&c.TLS, &c.ManagementTLS, &c.PrometheusTLS} {
 		l.fail(l.checkCiphers(t))

@@ -51,6 +51,7 @@ func configCheckCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "print defaults too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		values, cfg, err := config.Effective(givenFlags(cmd.Flags()), os.LookupEnv)
+		cfg.Notes = append(cfg.Notes, config.Misspelt(os.Environ())...)
 		c := check(values, cfg, err, all)
 		print := c.print
 		if asJSON {

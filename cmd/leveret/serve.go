@@ -33,6 +33,9 @@ func serve(flags map[string]string) error {
 		return err
 	}
 	defer log.close()
+	for _, remark := range config.Misspelt(os.Environ()) {
+		log.Warn(remark)
+	}
 	if err := log.logMotd(cfg.Motd); err != nil {
 		return err
 	}
@@ -48,15 +51,16 @@ func serve(flags map[string]string) error {
 
 // runBroker starts a broker and stops it in order when a signal says so.
 func runBroker(cfg config.Config, log *programLog) error {
-	signals := make(chan os.Signal, 2)
+	signals, reload := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(reload, syscall.SIGHUP) // it must not end the process while it starts or stops, either
 	b := broker.New(cfg, log.Logger)
 	b.LogLevel = log.levels.Set
 	if _, err := b.Start(); err != nil {
 		return err
 	}
 	stopping := notifyStarted(log.Logger, b.Pulse().Beat)
-	failure := waitForEnd(b, signals, log)
+	failure := waitForEnd(b, signals, reload, log)
 	stopping()
 	go exitOnSecond(signals)
 	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
@@ -70,10 +74,7 @@ func runBroker(cfg config.Config, log *programLog) error {
 // waitForEnd returns when a signal says stop, or with the reason when the broker
 // cannot go on. SIGHUP has it read its certificates again, and open its log file
 // anew.
-func waitForEnd(b *broker.Broker, signals <-chan os.Signal, log *programLog) error {
-	reload := make(chan os.Signal, 1)
-	signal.Notify(reload, syscall.SIGHUP)
-	defer signal.Stop(reload)
+func waitForEnd(b *broker.Broker, signals, reload <-chan os.Signal, log *programLog) error {
 	for {
 		select {
 		case s := <-signals:
