@@ -46,7 +46,9 @@ func newCertificate(cfg config.TLS, log *zap.Logger) (*certificate, error) {
 	c := &certificate{cfg: cfg, log: log}
 	c.looked, c.files = time.Now(), c.state()
 	var err error
-	c.current, err = tlsConfig(cfg)
+	if c.current, err = tlsConfig(cfg); err == nil {
+		c.warnOfEnd(c.current, time.Now())
+	}
 	return c, err
 }
 
@@ -99,6 +101,7 @@ func (c *certificate) reloadLocked(files []fileState) error {
 	}
 	c.current = fresh
 	c.log.Info("certificate loaded", zap.String("file", c.cfg.Cert))
+	c.warnOfEnd(fresh, time.Now())
 	return nil
 }
 
@@ -134,11 +137,13 @@ func tlsConfig(cfg config.TLS) (*tls.Config, error) {
 			t.CipherSuites = append(t.CipherSuites, id)
 		}
 	}
+	if cfg.CACert != "" { // a wrong file is told of even if nobody is verified yet, as by RabbitMQ 4.0
+		if t.ClientCAs, err = readRoots(cfg.CACert); err != nil {
+			return nil, err
+		}
+	}
 	if !cfg.VerifyPeer {
 		return t, nil
-	}
-	if t.ClientCAs, err = readRoots(cfg.CACert); err != nil {
-		return nil, err
 	}
 	t.ClientAuth = tls.VerifyClientCertIfGiven
 	if cfg.RequirePeer {
@@ -224,7 +229,7 @@ func decrypt(key []byte, password string) ([]byte, error) {
 	case block.Type != "ENCRYPTED PRIVATE KEY" && block.Headers["DEK-Info"] == "":
 		return key, nil
 	case password == "":
-		return nil, errors.New("it is encrypted: set ssl_options.password")
+		return nil, errors.New("it is encrypted: set its password as ssl_options.password (LEVERET_TLS_KEY_PASSWORD), or as management.ssl.password or prometheus.ssl.password if it is theirs")
 	case block.Type == "ENCRYPTED PRIVATE KEY":
 		der, err := decryptPKCS8(block.Bytes, []byte(password))
 		if err != nil {

@@ -334,7 +334,7 @@ func TestCertificateThatCannotBeUsed(t *testing.T) {
 		{func(c *config.TLS) { c.Key = write("no", "no key") }, "want BEGIN PRIVATE KEY"},
 		{func(c *config.TLS) {
 			c.Key = write("enc", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
-		}, "set ssl_options.password"},
+		}, "set its password as ssl_options.password (LEVERET_TLS_KEY_PASSWORD)"},
 		{func(c *config.TLS) { c.CACert = write("ca", "no") }, "want PEM with BEGIN CERTIFICATE"},
 	} {
 		cfg := testConfig(t)
@@ -360,7 +360,7 @@ func TestKeyWithPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for password, want := range map[string]string{"sesame": "", "wrong": "the password is not the right one", "": "set ssl_options.password"} {
+	for password, want := range map[string]string{"sesame": "", "wrong": "the password is not the right one", "": "set its password as ssl_options.password (LEVERET_TLS_KEY_PASSWORD)"} {
 		_, err := decrypt(pem.EncodeToMemory(block), password)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("decrypt with %q: error %v, want %q", password, err, want)

@@ -101,6 +101,9 @@ func examine(ctx context.Context, flags map[string]string) []finding {
 			found = append(found, finding{"configuration", bad, line, "correct it; `leveret config check` shows what is in force"})
 		}
 	}
+	for _, remark := range config.Misspelt(os.Environ()) {
+		found = append(found, finding{"configuration", warning, remark, "correct the name, or unset the variable"})
+	}
 	p := newPatient(cfg)
 	for _, check := range p.checks() {
 		found = append(found, check(ctx)...)

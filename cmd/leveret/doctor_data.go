@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -139,22 +140,59 @@ func syncLatency(dir string) (time.Duration, error) {
 	return took[len(took)/2], nil
 }
 
-// checkCertificates looks at when the certificates of the listeners end.
+// checkCertificates looks at the files of the listeners' certificates, and at when
+// they end.
 func (p *patient) checkCertificates(context.Context) []finding {
 	var found []finding
-	for _, t := range []config.TLS{p.cfg.TLS, p.cfg.ManagementTLS} {
-		if t.Cert != "" {
-			found = append(found, p.checkCertificate(t.Cert)...)
+	seen := map[string]bool{}
+	for _, t := range []config.TLS{p.cfg.TLS, p.cfg.ManagementTLS, p.cfg.PrometheusTLS} {
+		if t.Cert == "" || seen[t.Cert] {
+			continue
 		}
+		seen[t.Cert] = true
+		found = append(found, p.checkCertificate(t.Cert)...)
+		found = append(found, p.checkKey(t)...)
 	}
 	return found
+}
+
+// unreadable is what to say of a file of certificates or keys.
+func unreadable(name string, err error) []finding {
+	if errors.Is(err, fs.ErrPermission) {
+		return one(name, bad, err.Error(), "let the user of the broker read it")
+	}
+	return one(name, bad, err.Error(), "correct its name, which `leveret config check` shows with where it is set; `leveret tls generate` makes one for development")
+}
+
+// checkKey looks whether a key belongs to its certificate. One that is encrypted is
+// left to the broker.
+func (p *patient) checkKey(t config.TLS) []finding {
+	const name = "key"
+	if t.Key == "" {
+		return nil
+	}
+	key, err := p.readFile(t.Key)
+	if err != nil {
+		return unreadable(name, err)
+	}
+	if block, _ := pem.Decode(key); block != nil && (block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "") {
+		return nil
+	}
+	certificate, err := p.readFile(t.Cert)
+	if err != nil {
+		return nil // the certificate's finding says so
+	}
+	if _, err := tls.X509KeyPair(certificate, key); err != nil {
+		return one(name, bad, t.Key+" with "+t.Cert+": "+err.Error(), "name the key that the certificate was made for")
+	}
+	return one(name, fine, t.Key+" is that of "+t.Cert, "")
 }
 
 func (p *patient) checkCertificate(file string) []finding {
 	const name, advice = "certificate", "put a new one in its place: the broker takes it over without a restart"
 	raw, err := p.readFile(file)
 	if err != nil {
-		return one(name, bad, err.Error(), "let the user of the broker read it")
+		return unreadable(name, err)
 	}
 	block, _ := pem.Decode(raw)
 	if block == nil {

@@ -125,6 +125,10 @@ func TestDoctorFinds(t *testing.T) {
 		}, "ports", bad, "not visible"},
 		{"a broker that does not answer", func(_ *patient, root fstest.MapFS) { root["proc/42/comm"].Data = []byte("leveret\n") }, "broker", bad, "does not answer"},
 		{"no certificate", func(p *patient, _ fstest.MapFS) { p.cfg.TLS.Cert = "c.pem" }, "certificate", bad, "not exist"},
+		{"a certificate without its key", func(p *patient, _ fstest.MapFS) {
+			p.certificateUntil(1000 * time.Hour)
+			p.cfg.TLS.Key = "c.key" // what the fake has for each name is the certificate
+		}, "key", bad, "c.key with c.pem"},
 		{"a certificate that is none", func(p *patient, _ fstest.MapFS) {
 			p.cfg.TLS.Cert, p.readFile = "c.pem", func(string) ([]byte, error) { return []byte("x"), nil }
 		}, "certificate", bad, "PEM"},
@@ -188,10 +192,30 @@ func TestDoctorExitCodes(t *testing.T) {
 	}
 }
 
+// One file for several listeners is told of once, and what to do depends on what is
+// wrong with it.
+func TestDoctorOnFilesOfCertificates(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{fs.ErrNotExist, "correct its name"},
+		{fs.ErrPermission, "let the user of the broker read it"},
+	} {
+		p := healthy(t)
+		p.cfg.TLS.Cert, p.cfg.ManagementTLS.Cert = "c.pem", "c.pem"
+		p.readFile = func(string) ([]byte, error) { return nil, tt.err }
+		if found := p.checkCertificates(t.Context()); len(found) != 1 || !strings.Contains(found[0].Advice, tt.want) {
+			t.Errorf("%v: found %+v, want one with %q", tt.err, found, tt.want)
+		}
+	}
+}
+
 // On this machine, with a wrong setting: everything is read, and the setting named.
 func TestDoctorReadsThisMachine(t *testing.T) {
+	t.Setenv("RABBITMQ_DEFALT_USER", "x")
 	code, out, _ := call(t, "", "leveret", "doctor", "--json", "--data-dir", t.TempDir(), "--memory-limit", "much", "--config", "none")
-	if code != exitErrors || !strings.Contains(out, `"configuration"`) || !strings.Contains(out, "memory-limit") || !strings.Contains(out, `"disk latency"`) {
+	if code != exitErrors || !strings.Contains(out, "did you mean RABBITMQ_DEFAULT_USER?") || !strings.Contains(out, `"configuration"`) || !strings.Contains(out, "memory-limit") || !strings.Contains(out, `"disk latency"`) {
 		t.Errorf("code %d: %s", code, out)
 	}
 }
