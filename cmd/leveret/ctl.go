@@ -45,7 +45,6 @@ func clientGroups() []commandGroup {
 func addClient(root *cobra.Command, o *options, before bool) {
 	if before {
 		o.add(root.PersistentFlags())
-		completeFlags(root, o)
 	}
 	for _, g := range clientGroups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
@@ -83,12 +82,12 @@ func (c *command) cobra(o *options, before bool) *cobra.Command {
 	}
 	if c.flags != nil {
 		c.flags(cmd.Flags())
+		completeFlags(cmd, o)
 	}
 	if !before {
 		o.add(cmd.Flags())
 	}
 	cmd.ValidArgsFunction = completer(o, c.use, c.values)
-	completeFlags(cmd, o)
 	return cmd
 }
 

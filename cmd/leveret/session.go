@@ -31,11 +31,26 @@ type options struct {
 	quiet, silent, json bool
 	noHeaders           bool
 	timeout             int // in seconds; 0 is none
+
+	shared *pflag.FlagSet // flags of all these, made once for all commands
 }
 
-// add makes flags of the options, but for those that a command has for itself.
+// add gives a command the flags of the options, but for those that it has for itself.
 func (o *options) add(to *pflag.FlagSet) {
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	if o.shared == nil {
+		o.shared = o.flags()
+	}
+	o.shared.VisitAll(func(one *pflag.Flag) {
+		if to.Lookup(one.Name) == nil && (one.Shorthand == "" || to.ShorthandLookup(one.Shorthand) == nil) {
+			to.AddFlag(one)
+		}
+	})
+}
+
+// flags makes flags of the options, with what completes their values.
+func (o *options) flags() *pflag.FlagSet {
+	holder := &cobra.Command{} // completions are found by the flag, whatever has it
+	f := holder.Flags()
 	f.StringVar(&o.url, "url", "", "`address` of the HTTP API (default: the socket in the data folder, then http://127.0.0.1:15672) [LEVERET_URL]")
 	f.StringVar(&o.dataDir, "data-dir", "", "`folder` of the broker's data, with the socket that needs no login [LEVERET_DATA_DIR]")
 	f.StringVar(&o.user, "user", "", "`name` to log in with (default: none over the socket, else guest) [LEVERET_USER]")
@@ -53,11 +68,8 @@ func (o *options) add(to *pflag.FlagSet) {
 	for _, name := range []string{"longnames", "script-mode"} {
 		f.Lookup(name).Hidden = true
 	}
-	f.VisitAll(func(one *pflag.Flag) {
-		if to.Lookup(one.Name) == nil && (one.Shorthand == "" || to.ShorthandLookup(one.Shorthand) == nil) {
-			to.AddFlag(one)
-		}
-	})
+	completeFlags(holder, o)
+	return f
 }
 
 // A session is one run of one command. It belongs to its goroutine; all fields
