@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/leveretmq/leveret/frames"
@@ -141,10 +142,20 @@ func QueueType(t frames.Table) string {
 	return ""
 }
 
+// WithQueueType returns the arguments with x-queue-type: the client's own, or
+// this one, to add which RabbitMQ 4.0 sorts the table.
+func WithQueueType(t frames.Table, queueType string) frames.Table {
+	if v, ok := t.Lookup("x-queue-type"); ok && v != "undefined" {
+		return t
+	}
+	return append(t.Without("x-queue-type"), frames.Field{Name: "x-queue-type", Value: queueType}).Sorted()
+}
+
 // ParseArguments validates the arguments of a declaration and makes a missing
 // x-queue-type explicit. An error is for the client, with RabbitMQ 4.0's text.
 // A vhost with a default queue type puts that into t before.
 func ParseArguments(t frames.Table, vhost, name string, durable, exclusive, autoDelete bool) (Arguments, error) {
+	t = WithQueueType(t, Classic)
 	p := parser{table: t, resource: ResourceText(vhost, name), Arguments: NewArguments()}
 	if v, ok := t.Lookup("x-dead-letter-exchange"); ok {
 		if _, ok := v.(string); !ok {
@@ -152,10 +163,14 @@ func ParseArguments(t frames.Table, vhost, name string, durable, exclusive, auto
 				frames.TypeName(v), p.resource)
 		}
 	}
-	if err := p.values(); err != nil {
+	// The type, then whose arguments they are, then their values (RabbitMQ 4.0).
+	if err := p.value("x-queue-type", parseType); err != nil {
 		return Arguments{}, err
 	}
 	if err := p.foreign(); err != nil {
+		return Arguments{}, err
+	}
+	if err := p.values(); err != nil {
 		return Arguments{}, err
 	}
 	if err := p.properties(durable, exclusive, autoDelete); err != nil {
@@ -163,9 +178,6 @@ func ParseArguments(t frames.Table, vhost, name string, durable, exclusive, auto
 	}
 	p.Deduplication = deduplication(t, p.Type)
 	p.Table = t
-	if QueueType(t) == "" {
-		p.Table = append(t.Without("x-queue-type"), frames.Field{Name: "x-queue-type", Value: Classic})
-	}
 	p.alone = p.Settings(Policy{})
 	return p.Arguments, nil
 }
@@ -186,8 +198,8 @@ type argument struct {
 	parse                   func(p *parser, v any) string
 }
 
-// arguments are all that are known, in the order in which RabbitMQ 4.0 checks
-// them.
+// arguments are all that are known but x-queue-type, in the order in which
+// RabbitMQ 4.0 checks their values.
 func arguments() []argument {
 	const yes, no = true, false
 	return []argument{
@@ -205,7 +217,6 @@ func arguments() []argument {
 		{"x-queue-mode", yes, no, no, oneOf(`"unsupported queue mode '%s'"`, "default", "lazy")},
 		{"x-queue-version", yes, no, no, parseQueueVersion},
 		{"x-single-active-consumer", yes, yes, no, parseSingleActive},
-		{"x-queue-type", yes, yes, yes, parseType},
 		{"x-quorum-initial-group-size", no, yes, no, ignoredCount},
 		{"x-max-age", no, no, yes, parseMaxAge},
 		{"x-stream-max-segment-size-bytes", no, no, yes, ignoredSize},
@@ -235,26 +246,37 @@ func (a argument) of(queueType string) bool {
 	return a.classic
 }
 
-// values checks all known arguments, whatever the type of the queue.
-func (p *parser) values() error {
-	for _, a := range arguments() {
-		v, ok := p.table.Lookup(a.name)
-		if !ok {
-			continue
-		}
-		if term := a.parse(p, v); term != "" {
-			return frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s: %s", a.name, p.resource, term)
+// foreign refuses arguments that belong to other types of queue, the first one
+// in the order of the table.
+func (p *parser) foreign() error {
+	known := arguments()
+	for _, f := range p.table {
+		i := slices.IndexFunc(known, func(a argument) bool { return a.name == f.Name })
+		if i >= 0 && !known[i].of(p.Type) {
+			return frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s of queue type rabbit_%s_queue", f.Name, p.resource, p.Type)
 		}
 	}
 	return nil
 }
 
-// foreign refuses arguments that belong to other types of queue.
-func (p *parser) foreign() error {
+// values checks all known arguments.
+func (p *parser) values() error {
 	for _, a := range arguments() {
-		if _, ok := p.table.Lookup(a.name); ok && !a.of(p.Type) {
-			return frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s of queue type rabbit_%s_queue", a.name, p.resource, p.Type)
+		if err := p.value(a.name, a.parse); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// value checks one argument, if it is there.
+func (p *parser) value(name string, parse func(p *parser, v any) string) error {
+	v, ok := p.table.Lookup(name)
+	if !ok {
+		return nil
+	}
+	if term := parse(p, v); term != "" {
+		return frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s: %s", name, p.resource, term)
 	}
 	return nil
 }
@@ -515,7 +537,6 @@ func parseType(p *parser, v any) string {
 	switch s {
 	case Classic, Quorum, Stream:
 		p.Type = s
-	case "undefined":
 	default:
 		return `"unsupported queue type '` + s + `'"`
 	}

@@ -102,13 +102,12 @@ func TestParseArguments(t *testing.T) {
 		{table("x-redelivery-jitter", -0.5), "invalid arg 'x-redelivery-jitter'" + q + "{value_negative,-0.5}"},
 		{table("x-redelivery-jitter", 1.5), "invalid arg 'x-redelivery-jitter'" + q + "{value_too_large,1.5}"},
 		{table("x-dead-letter-strategy", "at-least-once"), "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
-		{table("x-dead-letter-strategy", "sometimes"), "invalid arg 'x-dead-letter-strategy'" + q + "invalid_dlx_strategy"},
-		{table("x-quorum-initial-group-size", int32(0)), "invalid arg 'x-quorum-initial-group-size'" + q + "{value_zero,0}"},
+		{table("x-dead-letter-strategy", "sometimes"), "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{table("x-expires", int32(0), "x-quorum-initial-group-size", int32(0)), "invalid arg 'x-quorum-initial-group-size' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{table("x-expires", int32(0), "x-queue-type", true), "invalid arg 'x-queue-type'" + q + "{unacceptable_type,bool}"},
+		{table("x-quorum-initial-group-size", int32(1), "x-max-age", "1h"), "invalid arg 'x-max-age' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{table("x-quorum-initial-group-size", int32(1), "x-max-age", "1h", "x-queue-type", "classic"), "invalid arg 'x-quorum-initial-group-size' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
 		{table("x-max-age", "1h"), "invalid arg 'x-max-age' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
-		{table("x-max-age", "1w"), "invalid arg 'x-max-age'" + q + "invalid_max_age"},
-		{table("x-max-age", "0h"), "invalid arg 'x-max-age'" + q + "invalid_max_age"},
-		{table("x-max-age", "D"), "invalid arg 'x-max-age'" + q + "invalid_max_age"},
-		{table("x-max-age", ""), "invalid arg 'x-max-age'" + q + "invalid_max_age"},
 	} {
 		_, err := ParseArguments(tt.args, "/", "q", true, false, false)
 		if got := text(t, err); got != tt.want {
@@ -139,6 +138,11 @@ func TestParseArgumentsOfOtherTypes(t *testing.T) {
 		{table("x-queue-type", "stream", "x-stream-max-segment-size-bytes", int64(3_000_000_001)), true, false, false, "Exceeded max value for x-stream-max-segment-size-bytes"},
 		{table("x-queue-type", "stream", "x-stream-filter-size-bytes", int32(15)), true, false, false, "Invalid value for  x-stream-filter-size-bytes"},
 		{table("x-queue-type", "stream", "x-stream-filter-size-bytes", int32(255)), true, false, false, ""},
+		{table("x-queue-type", "quorum", "x-dead-letter-strategy", "sometimes"), true, false, false, "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/': invalid_dlx_strategy"},
+		{table("x-queue-type", "stream", "x-max-age", "1w"), true, false, false, "invalid arg 'x-max-age' for queue 'q' in vhost '/': invalid_max_age"},
+		{table("x-queue-type", "stream", "x-max-age", "0h"), true, false, false, "invalid arg 'x-max-age' for queue 'q' in vhost '/': invalid_max_age"},
+		{table("x-queue-type", "stream", "x-max-age", "D"), true, false, false, "invalid arg 'x-max-age' for queue 'q' in vhost '/': invalid_max_age"},
+		{table("x-queue-type", "stream", "x-max-age", ""), true, false, false, "invalid arg 'x-max-age' for queue 'q' in vhost '/': invalid_max_age"},
 		{table("x-queue-type", "stream", "x-initial-cluster-size", int32(0)), true, false, false, "invalid arg 'x-initial-cluster-size' for queue 'q' in vhost '/': {value_zero,0}"},
 	} {
 		_, err := ParseArguments(tt.args, "/", "q", tt.durable, tt.exclusive, tt.autoDelete)
@@ -183,6 +187,7 @@ func TestEquivalent(t *testing.T) {
 		{nil, table("x-queue-type", "classic"), "", ""},
 		{table("x-message-ttl", int64(60000), "x-max-length", int16(5)), table("x-message-ttl", int32(60000), "x-max-length", int64(5)), "", ""},
 		{table("x-nonsense", "1"), table("x-nonsense", "2"), "", ""},
+		{table("x-consumer-timeout", int32(60000)), table("x-consumer-timeout", int32(70000)), "", ""},
 		{table("x-max-length", int32(5)), table("x-max-length", int32(6)), "x-max-length", "received '6' but current is '5'"},
 		{table("x-max-priority", int32(10)), nil, "x-max-priority", "received none but current is the value '10' of type 'signedint'"},
 		{nil, table("x-expires", int64(5)), "x-expires", "received the value '5' of type 'long' but current is none"},

@@ -55,15 +55,15 @@ func compared(queueType string) []string {
 	case Quorum:
 		return []string{"x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy", "x-expires", "x-max-length",
 			"x-max-length-bytes", "x-max-in-memory-length", "x-max-in-memory-bytes", "x-overflow", "x-single-active-consumer", "x-queue-type",
-			"x-quorum-initial-group-size", "x-delivery-limit", "x-message-ttl", "x-queue-leader-locator", "x-consumer-timeout", "x-consumer-timeout-action",
+			"x-quorum-initial-group-size", "x-delivery-limit", "x-message-ttl", "x-queue-leader-locator", "x-consumer-timeout-action",
 			"x-redelivery-delay", "x-redelivery-delay-multiplier", "x-redelivery-delay-max", "x-redelivery-jitter"}
 	case Stream:
 		return []string{"x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes", "x-stream-filter-size-bytes",
-			"x-initial-cluster-size", "x-queue-leader-locator", "x-consumer-timeout"}
+			"x-initial-cluster-size", "x-queue-leader-locator"}
 	}
 	return []string{"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length", "x-max-length-bytes",
 		"x-max-priority", "x-overflow", "x-queue-mode", "x-queue-version", "x-single-active-consumer", "x-queue-type",
-		"x-queue-master-locator", "x-queue-leader-locator", "x-consumer-timeout", "x-delivery-limit", "x-consumer-timeout-action",
+		"x-queue-master-locator", "x-queue-leader-locator", "x-delivery-limit", "x-consumer-timeout-action",
 		"x-redelivery-delay", "x-redelivery-delay-multiplier", "x-redelivery-delay-max", "x-redelivery-jitter"}
 }
 

@@ -91,14 +91,11 @@ func nameQueue(d *QueueDeclare) error {
 // the vhost's default, or classic if a queue with these flags cannot be of that
 // type (RabbitMQ 4.0).
 func (v *VHost) withQueueType(d QueueDeclare) frames.Table {
-	if t, ok := d.Arguments.Lookup(queueTypeArgument); ok && t != "undefined" {
-		return d.Arguments
-	}
 	t := v.defaultQueueType()
 	if !d.Durable || d.Exclusive || d.AutoDelete {
 		t = queue.Classic
 	}
-	return append(d.Arguments.Without(queueTypeArgument), frames.Field{Name: queueTypeArgument, Value: t})
+	return queue.WithQueueType(d.Arguments, t)
 }
 
 func (v *VHost) defaultQueueType() string {

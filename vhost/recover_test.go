@@ -78,7 +78,7 @@ func TestRestart(t *testing.T) {
 	v, _ = again.Get("/")
 	want := []string{
 		"exchange d direct durable=true auto=false internal=true [{alternate-exchange ae} {n 3}]",
-		`queue q durable=true auto=false log=3 policy="p" [{x-max-length 5} {x-dead-letter-exchange ` + "\xff" + `} {x-queue-type classic}]`,
+		`queue q durable=true auto=false log=3 policy="p" [{x-dead-letter-exchange ` + "\xff" + `} {x-max-length 5} {x-queue-type classic}]`,
 		`binding amq.headers to q (exchange false) key "" [{x-match any} {n 1}]`,
 		`binding amq.topic to q (exchange false) key "a.#" []`,
 		`binding d to amq.direct (exchange true) key "e2e" []`,
