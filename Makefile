@@ -13,7 +13,7 @@ SOAK      ?= 10m
 
 build: ## build bin/leveret
 	@mkdir -p bin
-	go build -o bin/leveret ./cmd/leveret
+	CGO_ENABLED=0 go build -o bin/leveret ./cmd/leveret
 
 man: build ## write a manual page for each command to build/man
 	bin/leveret man build/man
