@@ -65,7 +65,7 @@ func exportVHost(r *request) (reply, error) {
 		{"rabbit_version", cfg.CompatibleVersion}, {"rabbitmq_version", cfg.CompatibleVersion},
 		{"product_name", cfg.Product}, {"product_version", cfg.ProductVersion},
 		{"rabbitmq_definition_format", "single_virtual_host"}, {"original_vhost_name", v.Name()},
-		{"explanation", explanation}, {"metadata", metadata}, {"description", description}, {"default_queue_type", queueType},
+		{"explanation", "Definitions of virtual host '" + v.Name() + "'; POST them to /api/definitions/VHOST of any virtual host."}, {"metadata", metadata}, {"description", description}, {"default_queue_type", queueType},
 		{"limits", v.Limits().Map()}, {"parameters", notNil(all.parameters)},
 	}
 	return ok(append(o, all.members()...))

@@ -92,6 +92,37 @@ func (e *emitter) nodeLimits(s *Server) {
 	e.gauge("erlang_uptime_seconds", "Time since the start in seconds", time.Since(s.started).Seconds())
 }
 
+// persister emits the family node_persister_metrics, as far as there is the like in the
+// store: a group commit is one write, and one sync where confirms wait for it.
+func (e *emitter) persister(s *Server) {
+	h := s.cfg.Store.Health()
+	e.counter("io_write_ops_total", "Writes of the store: group commits", float64(h.Commits))
+	e.counter("queue_index_write_ops_total", "Records that the store has written", float64(h.Records))
+	if h.Synced {
+		e.counter("io_sync_ops_total", "Syncs of the store", float64(h.Commits))
+		e.counter("io_sync_time_seconds_total", "Time that writes and syncs of the store took", float64(h.Latency.Sum)/1e9)
+	}
+}
+
+// A memoryCollector is the prometheus.Collector of /metrics/memory-breakdown: RabbitMQ's
+// categories that exist here.
+type memoryCollector struct{ s *Server }
+
+// Describe describes nothing: the metrics are checked when they are collected.
+func (c memoryCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c memoryCollector) Collect(ch chan<- prometheus.Metric) {
+	e := &emitter{ch: ch, prefix: "rabbitmq_"}
+	e.identity(c.s)
+	p := readProcess()
+	heap, stacks, other := readMemory()
+	e.gauge("memory_binary_heap_bytes", "Objects on the heap, messages among them, in bytes", float64(heap))
+	e.gauge("memory_other_erlang_process_bytes", "Stacks of goroutines in bytes", float64(stacks))
+	e.gauge("memory_other_system_bytes", "What the runtime needs for itself in bytes", float64(other))
+	e.gauge("memory_runtime_allocated_unused_bytes", "Resident memory that is in no use in bytes", float64(max(0, p.memory-heap-stacks-other)))
+}
+
 // runtimeFigure reads a figure of the Go runtime; 0 if it does not have it.
 func runtimeFigure(name string) uint64 {
 	samples := []metrics.Sample{{Name: name}}

@@ -20,6 +20,7 @@ const (
 	authFamily      = "auth_attempt_metrics"
 	nodeCoarse      = "node_coarse_metrics"
 	nodeFamily      = "node_metrics"
+	nodePersister   = "node_persister_metrics"
 	queueExtras     = "leveret_queue_metrics"
 )
 

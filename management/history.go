@@ -141,7 +141,7 @@ func rangeOf(m metric) int {
 	switch {
 	case m == mReceived || m == mSent:
 		return 2
-	case m >= mMemory, m == mCollections, m == mReclaimed, m == mSwitches:
+	case m >= mMemory, m >= mCollections && m <= mRecords:
 		return 3
 	case m.level():
 		return 1
@@ -175,6 +175,17 @@ func (r *request) details() (details, error) {
 		}
 		return t.details(w, m, now)
 	}, nil
+}
+
+// nodeDetails is details for all that a node shows: the range is node_stats.
+func (r *request) nodeDetails() (details, error) {
+	t, asked, err := r.timeRange("node_stats")
+	return func(w view, m metric, now int64) any {
+		if !asked {
+			return rateOnly(w.rate(m))
+		}
+		return t.details(w, m, now)
+	}, err
 }
 
 // details shows the samples of a figure, the newest first, with their average

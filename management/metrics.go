@@ -40,6 +40,9 @@ const (
 	mCollections // of garbage
 	mReclaimed
 	mSwitches
+	mWrites // to the store's files
+	mSyncs
+	mRecords
 
 	mMessages // this and those below are levels
 	mReady
@@ -63,6 +66,7 @@ var metricNames = [metricCount]string{
 	"disk_reads", "disk_writes", "recv_oct", "send_oct",
 	"connection_created", "connection_closed", "channel_created", "channel_closed",
 	"queue_declared", "queue_created", "queue_deleted", "gc_num", "gc_bytes_reclaimed", "context_switches",
+	"io_write_count", "io_sync_count", "queue_index_write_count",
 	"messages", "messages_ready", "messages_unacknowledged",
 	"mem_used", "fd_used", "sockets_used", "proc_used", "disk_free",
 }
@@ -83,7 +87,7 @@ var (
 	levelMetrics = []metric{mMessages, mReady, mUnacked}
 	octetMetrics = []metric{mReceived, mSent}
 	churnMetrics = []metric{mChannelClosed, mChannelCreated, mConnectionClosed, mConnectionCreated, mQueueCreated, mQueueDeclared, mQueueDeleted}
-	nodeMetrics  = []metric{mMemory, mFiles, mSockets, mProcesses, mDiskFree, mCollections, mReclaimed, mSwitches}
+	nodeMetrics  = []metric{mMemory, mFiles, mSockets, mProcesses, mDiskFree, mCollections, mReclaimed, mSwitches, mWrites, mSyncs, mRecords}
 )
 
 // counters are the figures of an object, by metric.

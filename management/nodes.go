@@ -5,8 +5,9 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/leveretmq/leveret/persistence"
 )
 
 // nodes handles GET /nodes. There is one.
@@ -30,7 +31,7 @@ func oneNode(r *request) (reply, error) {
 		o.add("memory", memoryBreakdown())
 	}
 	if r.flag("binary") {
-		o.add("binary", object{})
+		o.add("binary", r.s.binaryBreakdown())
 	}
 	return ok(o)
 }
@@ -67,17 +68,36 @@ func (r *request) nodeObject() (object, error) {
 	c := nodeCounters(cfg)
 	addFigures(&o, nodeMetrics, &c, r.s.sampler.view(part{kind: theNode}), d)
 	total := r.s.sampler.totals().sum()
+	d, err = r.nodeDetails()
 	addFigures(&o, churnMetrics, &total.counters, r.s.sampler.view(part{kind: theOverview}), d)
-	addZeroes(&o)
-	return o, nil
+	addTime(&o, "io_sync_avg_time", commitTime(&health))
+	for _, name := range zeroFigures {
+		o.add(name, 0)
+		o.add(name+"_details", object{{"rate", rate(0)}})
+	}
+	for _, name := range []string{"io_read_avg_time", "io_write_avg_time", "io_seek_avg_time"} {
+		addTime(&o, name, 0)
+	}
+	return o, err
+}
+
+// commitTime is how many milliseconds a group commit takes, with its sync.
+func commitTime(h *persistence.Health) float64 {
+	if h.Commits == 0 || !h.Synced {
+		return 0
+	}
+	return float64(h.Latency.Sum) / float64(h.Commits) / 1e6
+}
+
+func addTime(o *object, name string, milliseconds float64) {
+	o.add(name, rate(milliseconds))
+	o.add(name+"_details", object{{"rate", rate(0)}})
 }
 
 // zeroFigures are members that tools expect and that mean nothing here.
 var zeroFigures = []string{
-	"io_read_count", "io_read_bytes", "io_read_avg_time", "io_write_count", "io_write_bytes", "io_write_avg_time",
-	"io_sync_count", "io_sync_avg_time", "io_seek_count", "io_seek_avg_time", "io_reopen_count",
-	"mnesia_ram_tx_count", "mnesia_disk_tx_count", "msg_store_read_count", "msg_store_write_count",
-	"queue_index_read_count", "queue_index_write_count",
+	"io_read_count", "io_read_bytes", "io_write_bytes", "io_seek_count", "io_reopen_count",
+	"mnesia_ram_tx_count", "mnesia_disk_tx_count", "msg_store_read_count", "msg_store_write_count", "queue_index_read_count",
 }
 
 func zeroes(names ...string) object {
@@ -86,17 +106,6 @@ func zeroes(names ...string) object {
 		o[i] = member{name, 0}
 	}
 	return o
-}
-
-func addZeroes(o *object) {
-	for _, name := range zeroFigures {
-		if strings.HasSuffix(name, "_avg_time") {
-			o.add(name, rate(0))
-		} else {
-			o.add(name, 0)
-		}
-		o.add(name+"_details", object{{"rate", rate(0)}})
-	}
 }
 
 func authMechanisms(offered string) []object {
@@ -123,6 +132,20 @@ func memoryBreakdown() object {
 	return append(o, member{"binary", heap}, member{"other_proc", stacks}, member{"other_system", other},
 		member{"allocated_unused", max(0, p.memory-heap-stacks-other)}, member{"reserved_unallocated", 0}, member{"strategy", "rss"},
 		member{"total", object{{"erlang", heap + stacks + other}, {"rss", p.memory}, {"allocated", heap + stacks + other}}})
+}
+
+// binaryBreakdown shows what the member binary of the memory breakdown is made of, in
+// bytes: waiting messages, and everything else on the heap.
+func (s *Server) binaryBreakdown() object {
+	heap, _, _ := readMemory()
+	var messages int64
+	if s.cfg.QueueMemory != nil {
+		messages = min(heap, s.cfg.QueueMemory.Used())
+	}
+	o := zeroes("connection_readers", "connection_writers", "connection_channels", "connection_other", "quorum_queue_procs",
+		"quorum_queue_dlx_procs", "stream_queue_procs", "stream_queue_replica_reader_procs", "stream_queue_coordinator_procs",
+		"metadata_store", "plugins", "mgmt_db", "msg_index")
+	return append(o, member{"queue_procs", messages}, member{"other", heap - messages})
 }
 
 func nodeMemory(r *request) (reply, error) {

@@ -58,6 +58,9 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 	if c.wants(authFamily) {
 		e.authAttempts(c.s)
 	}
+	if c.wants(nodePersister) {
+		e.persister(c.s)
+	}
 	if c.wants(churnFamily) {
 		churn := churnCounters(&c.s.cfg)
 		e.churned(&churn)

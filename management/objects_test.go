@@ -45,6 +45,16 @@ func TestNode(t *testing.T) {
 		t.Errorf("mem_used = %v", n.(J)["mem_used"])
 	}
 	a.do("GET", "/nodes/rabbit@other", "", 404)
+	binary := a.do("GET", "/nodes/rabbit@test?binary=true", "", 200).(J)["binary"].(J)
+	if other, _ := binary["other"].(float64); len(binary) != 15 || other <= 0 {
+		t.Errorf("binary = %v, want 15 members, and something else than messages", binary)
+	}
+	n = a.do("GET", "/nodes/rabbit@test?node_stats_age=10&node_stats_incr=5", "", 200)
+	for _, name := range []string{"mem_used", "connection_created", "queue_declared", "io_sync_count"} {
+		if samples, _ := n.(J)[name+"_details"].(J)["samples"].([]any); len(samples) != 3 {
+			t.Errorf("%s has samples %v, want 3", name, samples)
+		}
+	}
 	m := a.do("GET", "/nodes/rabbit@test/memory", "", 200).(J)["memory"]
 	has(t, m, J{"strategy": "rss"})
 	has(t, a.do("GET", "/nodes/rabbit@test/memory/relative", "", 200).(J)["memory"], J{"total": 100.0})

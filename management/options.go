@@ -77,7 +77,8 @@ func (s *Server) handler() http.Handler {
 func fixedOperatorPolicies(prefix string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		read := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
-		if !read && strings.HasPrefix(r.URL.Path, prefix+"/api/operator-policies") {
+		operator := strings.HasPrefix(r.URL.Path, prefix+"/api/operator-policies") || strings.HasPrefix(r.URL.Path, prefix+"/api/parameters/"+operatorComponent+"/")
+		if !read && operator {
 			w.Header().Set("Allow", "HEAD, GET, OPTIONS")
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return

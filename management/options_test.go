@@ -67,6 +67,9 @@ func TestOperatorPoliciesThatAreFixed(t *testing.T) {
 			t.Errorf("%s: %d, want %d", method, w.Code, want)
 		}
 	}
+	if w := ask(t, a.s.http.Handler, "PUT", "/api/parameters/operator_policy/%2f/p", nil); w.Code != 405 {
+		t.Errorf("as a parameter: %d, want 405", w.Code)
+	}
 	a.is("/overview?columns=is_op_policy_updating_enabled", `{"is_op_policy_updating_enabled":false}`)
 }
 

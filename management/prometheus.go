@@ -17,7 +17,7 @@ import (
 
 // Metrics answers Prometheus as RabbitMQ 4.0's plugin does: /metrics has totals,
 // /metrics/per-object the same by object, /metrics/detailed the families that
-// the query asks for. There is no login. Nothing is done between two scrapes.
+// the query asks for, /metrics/memory-breakdown where the memory is. There is no login. Nothing is done between two scrapes.
 func (s *Server) Metrics() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.aggregated())
@@ -25,13 +25,19 @@ func (s *Server) Metrics() http.Handler {
 		s.serveObjects(w, r, selection{prefix: "rabbitmq_", ours: "leveret_"})
 	})
 	mux.HandleFunc("GET /metrics/detailed", s.serveDetailed)
+	mux.Handle("GET /metrics/memory-breakdown", s.gathered(memoryCollector{s}))
 	return mux
 }
 
 // aggregated is the handler of the totals.
 func (s *Server) aggregated() http.Handler {
+	return s.gathered(s.totals, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+}
+
+// gathered is the handler of what collectors have.
+func (s *Server) gathered(from ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(s.totals, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(from...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.serveScrape(w, r, func(x *exposition) { x.gather(registry, s.metricsOptions()) })
 	})

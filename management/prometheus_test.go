@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 )
@@ -104,6 +105,11 @@ func TestTotalsOfAKnownState(t *testing.T) {
 		`rabbitmq_global_messages_delivered_get_auto_ack_total{protocol="amqp091",queue_type="rabbit_classic_queue"} 1`,
 		`rabbitmq_global_messages_delivered_total{protocol="amqp091",queue_type="rabbit_quorum_queue"} 0`,
 		"rabbitmq_connection_incoming_bytes_total 100",
+		"rabbitmq_exchange_messages_confirmed_total 5",
+		"rabbitmq_exchange_messages_unroutable_returned_total 0",
+		"rabbitmq_exchange_messages_unroutable_dropped_total 1",
+		"rabbitmq_channel_messages_unroutable_dropped_total 1",
+		"rabbitmq_queue_exchange_messages_published_total 4",
 		"rabbitmq_channel_messages_unacked 2",
 		"rabbitmq_resident_memory_limit_bytes 1.073741824e+09",
 		"rabbitmq_alarms_memory_used_watermark 0",
@@ -115,6 +121,28 @@ func TestTotalsOfAKnownState(t *testing.T) {
 	)
 	if n := len(linesOf(got, `rabbitmq_identity_info{rabbitmq_cluster="rabbit@test",rabbitmq_cluster_permanent_id="rabbit@test",rabbitmq_node="rabbit@test"} 1`)); n != 1 {
 		t.Errorf("%d lines of rabbitmq_identity_info, want 1", n)
+	}
+}
+
+func TestFiguresOfTheStore(t *testing.T) {
+	a := newHealthAPI(t, persistence.Health{Commits: 4, Records: 9, Synced: true, Latency: message.Distribution{Sum: 20_000_000}})
+	want := []string{"io_write_ops_total 4", "io_sync_ops_total 4", "io_sync_time_seconds_total 0.02", "queue_index_write_ops_total 9"}
+	for path, prefix := range map[string]string{"/metrics": "rabbitmq_", "/metrics/per-object": "rabbitmq_",
+		"/metrics/detailed?family=node_persister_metrics": "rabbitmq_detailed_"} {
+		for _, line := range want {
+			wantLines(t, a.scrape(path), prefix+line)
+		}
+	}
+	has(t, a.do("GET", "/nodes/rabbit@test", "", 200), J{"io_write_count": 4.0, "io_sync_count": 4.0, "io_sync_avg_time": 5.0, "queue_index_write_count": 9.0})
+}
+
+func TestMemoryBreakdown(t *testing.T) {
+	got := newAPI(t, nil).scrape("/metrics/memory-breakdown")
+	for _, name := range []string{"binary_heap", "other_erlang_process", "other_system", "runtime_allocated_unused"} {
+		wantLines(t, got, "# TYPE rabbitmq_memory_"+name+"_bytes gauge")
+	}
+	if lines := linesOf(got, "rabbitmq_memory_binary_heap_bytes 0"); len(lines) > 0 {
+		t.Errorf("nothing is on the heap: %s", lines)
 	}
 }
 

@@ -111,16 +111,40 @@ func (r *request) writeRaw(status int, b []byte) {
 	r.w.Write(b) // the client has gone if this fails
 }
 
+// contentPolicy is what a browser may run of an answer (RabbitMQ 4.0).
+const contentPolicy = "script-src 'self' 'unsafe-eval' 'unsafe-inline'; object-src 'self'"
+
+// setPlain sets the headers that answers have which are not JSON (RabbitMQ 4.0).
+func setPlain(h http.Header) {
+	h.Set("Cache-Control", "public, max-age=0, must-revalidate")
+	h.Set("Vary", "origin, accept-encoding")
+	h.Set("Content-Security-Policy", contentPolicy)
+}
+
 // setJSON sets the headers that answers in JSON have (RabbitMQ 4.0).
 func setJSON(h http.Header) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Vary", "accept, accept-encoding, origin")
-	h.Set("Content-Security-Policy", "script-src 'self' 'unsafe-eval' 'unsafe-inline'; object-src 'self'")
+	h.Set("Content-Security-Policy", contentPolicy)
 }
 
 func (r *request) takesGzip() bool {
-	return strings.Contains(r.http.Header.Get("Accept-Encoding"), "gzip") && r.http.Method != http.MethodHead
+	return acceptsGzip(r.http.Header) && r.http.Method != http.MethodHead
+}
+
+// acceptsGzip says whether a client takes a compressed answer: q=0 is no.
+func acceptsGzip(h http.Header) bool {
+	for item := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
+		coding, weight, _ := strings.Cut(item, ";")
+		if coding = strings.TrimSpace(coding); coding != "*" && !strings.EqualFold(coding, "gzip") {
+			continue
+		}
+		_, q, weighted := strings.Cut(weight, "=")
+		n, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+		return !weighted || err != nil || n > 0
+	}
+	return false
 }
 
 // maxBuffer is the size from which a buffer is not used again, in bytes.

@@ -164,7 +164,11 @@ func nodeCounters(cfg *Config) counters {
 	p := readProcess()
 	var c counters
 	c[mMemory], c[mFiles], c[mProcesses] = p.memory, p.files, int64(runtime.NumGoroutine())
-	c[mDiskFree] = cfg.Store.Health().DiskFree
+	h := cfg.Store.Health()
+	c[mDiskFree], c[mWrites], c[mRecords] = h.DiskFree, int64(h.Commits), int64(h.Records)
+	if h.Synced {
+		c[mSyncs] = int64(h.Commits)
+	}
 	c[mCollections] = int64(runtimeFigure("/gc/cycles/total:gc-cycles"))
 	c[mReclaimed] = int64(runtimeFigure("/gc/heap/frees:bytes"))
 	c[mSwitches] = p.switches

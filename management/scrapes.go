@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -102,7 +101,7 @@ func (c *scrape) forget() {
 // serveScrape answers a scrape.
 func (s *Server) serveScrape(w http.ResponseWriter, r *http.Request, build func(x *exposition)) {
 	var compress func([]byte) []byte
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if acceptsGzip(r.Header) {
 		compress = s.compress
 	}
 	b, gz := s.scrapes.of(r.URL.Path+"?"+r.URL.RawQuery).answer(build, compress)

@@ -14,6 +14,7 @@ import (
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	r := &request{s: s, w: w, http: h}
 	defer r.recovered()
+	setPlain(w.Header())
 	s.cors(w.Header(), h)
 	if s.redirected(w, h) {
 		return
@@ -108,10 +109,10 @@ func (r *request) recovered() {
 	r.fail(errors.New("panic"))
 }
 
-// redirected answers /api, which has a page for people in RabbitMQ.
+// redirected answers /api, and / of who looks for a page, with the page for people.
 func (s *Server) redirected(w http.ResponseWriter, h *http.Request) bool {
 	path := strings.TrimSuffix(h.URL.Path, "/")
-	if path != s.router.prefix+"/api" {
+	if path != s.router.prefix+"/api" && path != s.router.prefix {
 		return false
 	}
 	http.Redirect(w, h, s.router.prefix+"/api/index.html", http.StatusMovedPermanently)

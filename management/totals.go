@@ -85,8 +85,10 @@ func (c *totalsCollector) Collect(ch chan<- prometheus.Metric) {
 	e.identity(c.s)
 	e.totals(t)
 	e.broker(c.s, t)
+	e.exchangeTotals(t)
 	e.nodeCoarse(c.s)
 	e.nodeLimits(c.s)
+	e.persister(c.s)
 	e.alarms(c.s)
 	e.store(c.s)
 }
@@ -97,6 +99,7 @@ func (c *totalsCollector) collectBroker(ch chan<- prometheus.Metric) {
 	defer c.mu.Unlock()
 	e := &emitter{ch: ch, prefix: "rabbitmq_", peaks: c.peaks}
 	e.broker(c.s, c.tally())
+	e.persister(c.s)
 	e.store(c.s)
 }
 
@@ -247,21 +250,18 @@ func emitTotal[T any](e *emitter, t *tally, f *figure[T], sum float64, k kind) {
 // globals emits what RabbitMQ counts of each protocol.
 func (e *emitter) globals(t *tally) {
 	amqp := labels{names: []string{"protocol"}, values: []string{"amqp091"}}
-	sum := func(k kind, m metric, live float64) float64 { return live + float64(t.gone.of(k)[m]) }
 	mayConfirm := float64(t.gone.confirmable) + t.channels.value("channel_messages_confirmed_total") + t.unconfirmed
-	received := sum(anExchange, mPublishIn, t.exchanges.value("exchange_messages_published_total"))
-	confirmed := sum(aChannel, mConfirm, t.channels.value("channel_messages_confirmed_total"))
-	returned := sum(aChannel, mReturnUnroutable, t.channels.value("channel_messages_unroutable_returned_total"))
+	returned, dropped := t.unrouted()
 	for _, m := range []struct {
 		name, help string
 		value      float64
 	}{
-		{"received", "Messages received from publishers", received},
+		{"received", "Messages received from publishers", t.ever(anExchange, mPublishIn, t.exchanges.value("exchange_messages_published_total"))},
 		{"received_confirm", "Messages received on channels that confirm", mayConfirm},
-		{"routed", "Messages that went into queues, once for each queue", sum(anExchange, mPublishOut, t.routed)},
-		{"confirmed", "Messages confirmed to publishers", confirmed},
+		{"routed", "Messages that went into queues, once for each queue", t.ever(anExchange, mPublishOut, t.routed)},
+		{"confirmed", "Messages confirmed to publishers", t.confirmed()},
 		{"unroutable_returned", "Messages that reached no queue and were returned", returned},
-		{"unroutable_dropped", "Messages that reached no queue and were dropped", max(0, float64(t.unroutable)-returned)},
+		{"unroutable_dropped", "Messages that reached no queue and were dropped", dropped},
 	} {
 		e.counter("global_messages_"+m.name+"_total", m.help, m.value, amqp)
 	}
@@ -271,6 +271,31 @@ func (e *emitter) globals(t *tally) {
 		e.ofType(t, typ)
 	}
 	e.deadLetters(t)
+}
+
+// ever is a counter's total over the objects that there are, and those that are gone.
+func (t *tally) ever(k kind, m metric, live float64) float64 { return live + float64(t.gone.of(k)[m]) }
+
+func (t *tally) confirmed() float64 {
+	return t.ever(aChannel, mConfirm, t.channels.value("channel_messages_confirmed_total"))
+}
+
+// unrouted is what became of publishes that reached no queue.
+func (t *tally) unrouted() (returned, dropped float64) {
+	returned = t.ever(aChannel, mReturnUnroutable, t.channels.value("channel_messages_unroutable_returned_total"))
+	return returned, max(0, float64(t.unroutable)-returned)
+}
+
+// exchangeTotals emits what is known of all exchanges and channels together, and not
+// of each.
+func (e *emitter) exchangeTotals(t *tally) {
+	returned, dropped := t.unrouted()
+	e.counter("exchange_messages_confirmed_total", "Messages confirmed to publishers", t.confirmed())
+	e.counter("exchange_messages_unroutable_returned_total", "Messages that reached no queue and were returned", returned)
+	e.counter("exchange_messages_unroutable_dropped_total", "Messages that reached no queue and were dropped", dropped)
+	e.counter("channel_messages_unroutable_dropped_total", "Messages that reached no queue and were dropped", dropped)
+	e.counter("queue_exchange_messages_published_total", "Messages that exchanges have routed into queues, once for each queue",
+		t.ever(anExchange, mPublishOut, t.routed))
 }
 
 // value is the total of a figure by its name; 0 if there is none.

@@ -145,6 +145,36 @@ func TestGzip(t *testing.T) {
 	has(t, decode(t, z), J{"node": "rabbit@test"})
 }
 
+func TestWhoTakesGzip(t *testing.T) {
+	a := newAPI(t, nil)
+	for accept, want := range map[string]bool{"gzip": true, "GZIP": true, "*": true, "br;q=1, gzip;q=0.2": true, "gzip;q=0": false, "gzip; q=0.000, br": false, "br": false, "": false} {
+		w := a.request("GET", "/overview", "", func(r *http.Request) { r.Header.Set("Accept-Encoding", accept) })
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want {
+			t.Errorf("Accept-Encoding %q: compressed %v, want %v", accept, got, want)
+		}
+	}
+}
+
+// Caches must not give one origin's answer to another (RabbitMQ 4.0).
+func TestHeadersOfEmptyAnswers(t *testing.T) {
+	a := newAPI(t, nil)
+	for _, method := range []string{"OPTIONS", "PATCH", "PUT"} {
+		w := a.request(method, "/queues/%2F/q", "", nil)
+		if got := w.Header().Get("Vary"); got != "origin, accept-encoding" {
+			t.Errorf("%s: Vary %q, want origin, accept-encoding", method, got)
+		}
+	}
+}
+
+func TestRootLeadsToThePage(t *testing.T) {
+	for prefix, path := range map[string]string{"": "/", "/mq": "/mq/"} {
+		a := newAPI(t, func(c *Config) { c.PathPrefix = prefix })
+		if w := ask(t, a.s, "GET", path, nil); w.Code != 301 || w.Header().Get("Location") != prefix+"/api/index.html" {
+			t.Errorf("GET %s = %d to %q, want 301 to %s/api/index.html", path, w.Code, w.Header().Get("Location"), prefix)
+		}
+	}
+}
+
 func TestCORS(t *testing.T) {
 	a := newAPI(t, func(c *Config) { c.AllowOrigins = []string{"https://a.example"} })
 	any := newAPI(t, func(c *Config) { c.AllowOrigins = []string{"*"} })
