@@ -33,6 +33,9 @@ func readFilter(b body) (*messageFilter, error) {
 		return nil, badRequest("filter must be an object")
 	}
 	in := body(m)
+	if err := in.only("exchange", "routing_key", "headers", "properties", "text", "reason", "dead_queue", "min_age_ms", "max_age_ms"); err != nil {
+		return nil, err
+	}
 	for name, to := range map[string]**string{"exchange": &f.exchange, "routing_key": &f.key, "reason": &f.reason, "dead_queue": &f.deadQueue} {
 		if in[name] != nil {
 			s, err := in.text(name)

@@ -25,14 +25,23 @@ type peeking struct {
 
 func readPeeking(b body) (peeking, error) {
 	p := peeking{getting: getting{count: defaultPeek, truncate: -1, base64: b["encoding"] == "base64"}}
-	var err error
-	for name, to := range map[string]*int{"count": &p.count, "offset": &p.offset, "truncate": &p.truncate} {
-		n, there, err := b.integer(name)
+	err := b.only("count", "offset", "from", "filter", "truncate", "encoding")
+	if err != nil {
+		return p, err
+	}
+	if e := b["encoding"]; e != nil && e != "auto" && e != "base64" {
+		return p, badRequest("unsupported encoding '%s'; it is auto or base64", jsonText(e))
+	}
+	for name, of := range map[string]struct {
+		to  *int
+		max int64
+	}{"count": {&p.count, maxScan}, "offset": {&p.offset, maxScan}, "truncate": {&p.truncate, maxScanBytes}} {
+		n, there, err := b.limited(name, of.max)
 		if err != nil {
 			return p, err
 		}
 		if there {
-			*to = int(max(0, min(n, maxScan)))
+			*of.to = n
 		}
 	}
 	from, _, err := b.integer("from")

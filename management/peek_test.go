@@ -2,6 +2,7 @@ package management
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -30,4 +31,16 @@ func TestPeekFollowsAQueue(t *testing.T) {
 	a.do("POST", "/queues/%2F/q/get", `{"count":2,"ackmode":"ack_requeue_false","encoding":"auto"}`, 200)
 	a.publish("q", "d")
 	equal(t, "what came while others left", seen(), `["d"]`)
+}
+
+func TestPeekShowsAsMuchAsIsAsked(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", "", 201)
+	a.publish("q", strings.Repeat("x", 30_000))
+	for truncate, want := range map[string]int{`{}`: 30_000, `{"truncate":20000}`: 20_000, `{"truncate":0}`: 0} {
+		m := a.do("POST", "/queues/%2F/q/peek", truncate, 200).(map[string]any)["messages"].([]any)[0].(map[string]any)
+		if got := len(m["payload"].(string)); got != want {
+			t.Errorf("%s: %d bytes, want %d", truncate, got, want)
+		}
+	}
 }

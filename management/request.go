@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -131,6 +132,27 @@ func (b body) string(name string) (string, error) {
 		return text, nil
 	}
 	return "", badRequest("%s must be a string", name)
+}
+
+// only refuses members that are none of these. In requests that RabbitMQ does not
+// have a name that is misspelt must not mean everything.
+func (b body) only(names ...string) error {
+	for name := range b {
+		if !slices.Contains(names, name) {
+			return badRequest("unknown member '%s'; the members are %s", name, strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
+
+// limited is an integer member from 0 to limit, which larger ones are; ok is false if
+// it is absent.
+func (b body) limited(name string, limit int64) (n int, ok bool, err error) {
+	v, ok, err := b.integer(name)
+	if err == nil && v < 0 {
+		err = badRequest("%s must not be negative", name)
+	}
+	return int(min(v, limit)), ok, err
 }
 
 // boolean is a bool member, which may be given as a string (RabbitMQ 4.0:

@@ -59,14 +59,17 @@ func (r *request) transfer(keep bool, target func(t *transfer, r *request, b bod
 	if err != nil {
 		return reply{}, err
 	}
+	if err := b.only("to", "count", "rate", "filter", "offset", "progress"); err != nil {
+		return reply{}, err
+	}
 	t := &transfer{keep: keep, count: maxScan}
 	for name, to := range map[string]*int{"count": &t.count, "rate": &t.rate} {
-		n, there, err := b.integer(name)
+		n, there, err := b.limited(name, maxScan)
 		if err != nil {
 			return reply{}, err
 		}
 		if there {
-			*to = int(max(0, min(n, maxScan)))
+			*to = n
 		}
 	}
 	progress, err := b.boolean("progress")
@@ -158,6 +161,9 @@ func (t *transfer) readTarget(r *request, b body) error {
 		return badRequest("to must be an object with a queue, or an exchange and a routing_key")
 	}
 	to := body(m)
+	if err := to.only("queue", "exchange", "routing_key", "vhost"); err != nil {
+		return err
+	}
 	v := r.vhost
 	if name, err := to.text("vhost"); err != nil {
 		return err
@@ -180,8 +186,11 @@ func (t *transfer) readTarget(r *request, b body) error {
 	if err != nil {
 		return err
 	}
-	if name == "" && exchange == "" {
+	if _, toDefault := to["exchange"]; name == "" && !toDefault {
 		return badRequest("to must have a queue or an exchange")
+	}
+	if err := mustHave(v, name, exchange); err != nil {
+		return err
 	}
 	t.publishIn(r, v)
 	t.to = func(m *message.Message) (string, string, bool) {
@@ -194,6 +203,17 @@ func (t *transfer) readTarget(r *request, b body) error {
 		return exchange, key, true
 	}
 	return nil
+}
+
+// mustHave says if there is not the queue, or without one the exchange, that messages
+// are to go to.
+func mustHave(v *vhost.VHost, queue, exchange string) error {
+	if queue != "" {
+		_, err := v.QueueInfo(queue)
+		return err
+	}
+	_, err := v.ExchangeInfo(exchange)
+	return err
 }
 
 // redrive makes the target the queue that a dead letter has come from.

@@ -84,15 +84,40 @@ func TestWhatDoesNotArriveStays(t *testing.T) {
 	a.do("PUT", "/queues/%2F/small", `{"arguments":{"x-max-length":1,"x-overflow":"reject-publish"}}`, 201)
 	a.publish("q", "a")
 	a.publish("q", "b")
-	equal(t, "unroutable", a.do("POST", "/queues/%2F/q/move", `{"to":{"queue":"none"}}`, 200), `{"transferred":0,"skipped":0,"unroutable":2,"refused":0,"left":0,"kept":false}`)
+	equal(t, "unroutable", a.do("POST", "/queues/%2F/q/move", `{"to":{"exchange":"","routing_key":"none"}}`, 200), `{"transferred":0,"skipped":0,"unroutable":2,"refused":0,"left":0,"kept":false}`)
 	equal(t, "full", a.do("POST", "/queues/%2F/q/move", `{"to":{"queue":"small"}}`, 200), `{"transferred":1,"skipped":0,"unroutable":0,"refused":1,"left":0,"kept":false}`)
 	a.wantPayloads("small", "a")
 	a.wantPayloads("q", "b")
 	for _, body := range []string{`{}`, `{"to":{}}`, `{"to":{"queue":"q","vhost":"none"}}`} {
 		a.do("POST", "/queues/%2F/q/move", body, 400)
 	}
-	a.do("POST", "/queues/%2F/q/move", `{"to":{"exchange":"none"}}`, 404)
+	has(t, a.do("POST", "/queues/%2F/q/move", `{"to":{"exchange":"none"}}`, 404), J{"reason": "no exchange 'none' in vhost '/'"})
+	has(t, a.do("POST", "/queues/%2F/q/move", `{"to":{"queue":"none"}}`, 404), J{"reason": "no queue 'none' in vhost '/'"})
 	a.wantPayloads("q", "b")
+}
+
+// What is misspelt must not move everything.
+func TestTransfersWithMistakesMoveNothing(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", "", 201)
+	a.do("PUT", "/queues/%2F/r", "", 201)
+	a.publish("q", "a")
+	const known = "; the members are "
+	for body, reason := range map[string]string{
+		`{"to":{"queue":"r"},"filters":{}}`:             "unknown member 'filters'" + known + "to, count, rate, filter, offset, progress",
+		`{"to":{"queue":"r"},"filter":{"header":{}}}`:   "unknown member 'header'" + known + "exchange, routing_key, headers, properties, text, reason, dead_queue, min_age_ms, max_age_ms",
+		`{"to":{"queue":"r","key":"x"}}`:                "unknown member 'key'" + known + "queue, exchange, routing_key, vhost",
+		`{"to":{"queue":"r"},"count":-1}`:               "count must not be negative",
+		`{"to":{"queue":"r"},"rate":-5}`:                "rate must not be negative",
+		`{"to":{"queue":"r"},"filter":{"text":["a"]}}`:  "text must be a string",
+		`{"to":{"queue":"r"},"filter":{"headers":"a"}}`: "headers must be an object",
+	} {
+		has(t, a.do("POST", "/queues/%2F/q/move", body, 400), J{"reason": reason})
+	}
+	has(t, a.do("POST", "/queues/%2F/q/peek", `{"offset":-1}`, 400), J{"reason": "offset must not be negative"})
+	has(t, a.do("POST", "/queues/%2F/q/peek", `{"encoding":"hex"}`, 400), J{"reason": "unsupported encoding 'hex'; it is auto or base64"})
+	has(t, a.do("POST", "/queues/%2F/q/peek", `{"limit":1}`, 400), J{"reason": "unknown member 'limit'" + known + "count, offset, from, filter, truncate, encoding"})
+	a.wantPayloads("q", "a")
 }
 
 func TestRedriveReturnsDeadLetters(t *testing.T) {
