@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/leveretmq/leveret/broker"
 	"github.com/leveretmq/leveret/config"
@@ -27,9 +28,13 @@ func TestMain(m *testing.M) {
 		if err := json.Unmarshal([]byte(raw), &[]any{&from, &to}); err != nil {
 			panic(err)
 		}
+		moved := 0
 		_, err := Run(context.Background(), from, to, Options{Prefetch: 20, Watch: func(e Event) {
 			if e.Moved > 0 {
 				fmt.Println("moved")
+			}
+			if moved += e.Moved; moved > 2000 {
+				select {} // until it is killed: it must not be done before
 			}
 		}})
 		if err != nil {
@@ -44,8 +49,9 @@ func TestMain(m *testing.M) {
 func startBroker(t *testing.T) Endpoint {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Listen, cfg.ManagementListen, cfg.InMemory = "127.0.0.1:0", freeAddress(t), true
-	b := broker.New(cfg, nil)
+	cfg.Listen, cfg.ManagementListen, cfg.InMemory = "127.0.0.1:0", "127.0.0.1:0", true
+	core, logged := observer.New(zap.InfoLevel)
+	b := broker.New(cfg, zap.New(core))
 	addr, err := b.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -55,18 +61,13 @@ func startBroker(t *testing.T) Endpoint {
 			t.Error(err)
 		}
 	})
-	return Endpoint{AMQP: "amqp://guest:guest@" + addr.String(),
-		API: &API{Base: "http://" + cfg.ManagementListen, User: "guest", Password: "guest"}}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	api := ""
+	for _, line := range logged.All() {
+		if at, ok := strings.CutPrefix(line.Message, "HTTP API on "); ok {
+			api = at
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return Endpoint{AMQP: "amqp://guest:guest@" + addr.String(), API: &API{Base: api, User: "guest", Password: "guest"}}
 }
 
 func open(t *testing.T, e Endpoint, vhost string) *amqp.Channel {
@@ -462,8 +463,8 @@ func TestKilledRunLosesNothing(t *testing.T) {
 		if err := cmd.Wait(); err == nil {
 			t.Fatal("the run ended before it was killed")
 		}
+		awaitNoConsumer(t, ch, "q") // of the killed one
 	}
-	awaitNoConsumer(t, ch, "q")
 	r := run(t, from, to, Options{})
 	if !r.Complete() {
 		t.Fatalf("report: %+v", r)
