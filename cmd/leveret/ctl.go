@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -71,10 +72,16 @@ func (c *command) cobra(o *options, before bool) *cobra.Command {
 		return cmd
 	}
 	cmd := &cobra.Command{
-		Use: c.use, Short: c.short, Args: countedArgs(c.args),
+		Use: c.use, Short: c.short, Args: countedArgs(c.args), Long: c.long(),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := emptyName(c.use, args); err != nil {
+				return err
+			}
 			s, err := open(cmd, o)
 			if err != nil {
+				return err
+			}
+			if err := s.checkNode(cmd.Context()); err != nil {
 				return err
 			}
 			return explained(c.run(cmd.Context(), s, args))
@@ -89,6 +96,14 @@ func (c *command) cobra(o *options, before bool) *cobra.Command {
 	}
 	cmd.ValidArgsFunction = completer(o, c.use, c.values)
 	return cmd
+}
+
+// long is the help of commands whose arguments are some of a list of words.
+func (c *command) long() string {
+	if !strings.HasSuffix(c.use, "[COLUMN...]") {
+		return ""
+	}
+	return c.short + ".\n\nCOLUMN is one of " + strings.Join(c.values, ", ") + "."
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -111,6 +126,7 @@ func ctlRoot(name string) *cobra.Command {
 
 // quiet leaves the printing of errors to run.
 func quiet(root *cobra.Command) *cobra.Command {
+	root.SetFlagErrorFunc(flagError)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	return root
 }
@@ -119,7 +135,7 @@ func quiet(root *cobra.Command) *cobra.Command {
 // a cluster or on Erlang. The error says what to do in their place.
 func refusedCommands() []command {
 	const oneNode = "this broker is a single node; there is no cluster to join or leave"
-	const erlang = "there is no Erlang in this broker"
+	const erlang = "there is no Erlang in this broker; `status`, `environment`, `report` and the HTTP API tell of its state"
 	const secrets = "configuration files have no encrypted values; take them from the environment with $(NAME), or from files that only the broker may read"
 	const streams = "the broker keeps streams as policies say, on one node: see list_queues, and set_policy with max-age or max-length-bytes"
 	const process = "the HTTP API does not tell what the process was started with: look at it on its machine, and at `leveret config check`"

@@ -52,7 +52,7 @@ type listing struct {
 	path        func(vhost string) string
 	columns     []column // all there are
 	defaults    string   // those of a call without arguments
-	flags       []string // options of RabbitMQ's command that change nothing here
+	flags       []string // options of RabbitMQ's command that change nothing here, but offline
 }
 
 func listCommands(all []listing) []command {
@@ -62,7 +62,7 @@ func listCommands(all []listing) []command {
 			use: l.name + " [COLUMN...]", short: l.short, args: cobra.ArbitraryArgs, run: l.run, values: strings.Fields(columnNames(l.columns)),
 			flags: func(f *pflag.FlagSet) {
 				for _, name := range l.flags {
-					f.Bool(name, false, "taken and ignored: there is one node")
+					f.Bool(name, false, or(name == "offline", "only those of nodes that do not run: none", "taken and ignored: there is one node"))
 				}
 			},
 		})
@@ -80,6 +80,9 @@ func (l *listing) run(ctx context.Context, s *session, args []string) error {
 	}
 	s.say("%s", strings.ReplaceAll(l.title, "%s", s.opts.vhost))
 	var objects []object
+	if f := s.flags.Lookup("offline"); f != nil && f.Value.String() == "true" { // `report` has no such flag
+		return s.print(tableOf(columns, objects))
+	}
 	err = s.api.get(ctx, l.path(s.opts.vhost), &objects)
 	if err != nil && !isStatus(err, http.StatusNotFound) { // a vhost that does not exist has nothing (RabbitMQ 4.0)
 		return err

@@ -26,7 +26,7 @@ type options struct {
 	url, user, password string
 	dataDir             string
 	vhost               string
-	node                string // taken and ignored: there is one node behind a URL
+	node                string // the one that is meant; "" is whichever answers
 	formatter           string
 	quiet, silent, json bool
 	noHeaders           bool
@@ -56,7 +56,7 @@ func (o *options) flags() *pflag.FlagSet {
 	f.StringVar(&o.user, "user", "", "`name` to log in with (default: none over the socket, else guest) [LEVERET_USER]")
 	f.StringVar(&o.password, "password", "", "`password` to log in with (default guest); the variable keeps it out of sight [LEVERET_PASSWORD]")
 	f.StringVarP(&o.vhost, "vhost", "p", "/", "virtual `host`")
-	f.StringVarP(&o.node, "node", "n", "", "`name` of a node; ignored, see --url")
+	f.StringVarP(&o.node, "node", "n", "", "`name` of the node that is meant: the command fails if the broker has another; see --url for where it is")
 	f.StringVar(&o.formatter, "formatter", "table", "`format` of the output: table, json, pretty_table, csv or erlang")
 	f.BoolVar(&o.json, "json", false, "short for --formatter json")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "say nothing but the result")

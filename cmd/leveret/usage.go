@@ -109,11 +109,46 @@ func toolUsage(cmd *cobra.Command) string {
 		return root.Name() + " [--node <node>] [--timeout <timeout>] [--longnames] [--quiet] <command> [<command options>]"
 	}
 	line := root.Name() + " [--node <node>] [--longnames] [--quiet] " + cmd.Use
-	own := 0
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" {
-			own++
+		if f.Name == "help" || f.Hidden {
+			return
 		}
+		value, _ := pflag.UnquoteUsage(f)
+		line += " [--" + f.Name + or(value == "", "", " <"+value+">") + "]"
 	})
-	return line + or(own > 0, " [options]", "")
+	return line
+}
+
+// emptyName refuses the empty name of something that a command is about, as shells
+// make of a variable that is not set: in a path of the API it would mean all of them.
+func emptyName(use string, args []string) error {
+	words := strings.Fields(use)[1:]
+	for i, word := range words[:min(len(words), len(args))] {
+		word = strings.Trim(word, "[].")
+		switch word {
+		case "USER", "VHOST", "QUEUE", "NAME", "COMPONENT", "CONNECTION", "POLICY", "FILE", "PIDFILE":
+			if args[i] == "" {
+				return exitf(exitData, "Bad argument: %s cannot be an empty string", strings.ToLower(word))
+			}
+		}
+	}
+	return nil
+}
+
+// flagError says of an option's wrong value what it should be.
+func flagError(_ *cobra.Command, err error) error {
+	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return exitf(exitUsage, "%v", err)
+	}
+	want := wrong.GetFlag().Value.Type()
+	switch want {
+	case "int", "int64", "uint", "uint16", "float64":
+		want = "a number"
+	case "bool":
+		want = "true or false"
+	case "duration":
+		want = "a time such as 500ms, 30s or 10m"
+	}
+	return exitf(exitUsage, "--%s %q: want %s", wrong.GetFlag().Name, wrong.GetValue(), want)
 }
