@@ -67,8 +67,8 @@ func TestCertificatesOfKubernetesAreFollowed(t *testing.T) {
 	update("..v2")
 	select {
 	case <-loaded:
-	case <-time.After(20 * time.Second):
-		t.Fatal("the new certificate was not loaded within 20 s")
+	case <-time.After(time.Minute):
+		t.Fatal("the new certificate was not loaded within a minute")
 	}
 	after, err := handshake(b, ca.client("c", nil))
 	if err != nil {

@@ -49,7 +49,7 @@ func v2(t *testing.T, command byte) string {
 func dialThrough(b *Broker, header string, secure *tls.Config) (*amqp091.Connection, error) {
 	return amqp091.DialConfig("amqp://guest:guest@"+b.listeners[0].Addr().String(), amqp091.Config{
 		Dial: func(network, addr string) (net.Conn, error) {
-			c, err := net.DialTimeout(network, addr, 10*time.Second)
+			c, err := net.DialTimeout(network, addr, time.Minute)
 			if err != nil {
 				return nil, err
 			}
@@ -116,7 +116,7 @@ func TestConnectionsWithoutAProxyHeaderAreClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		_, _ = io.WriteString(c, header) // may be closed in between
 		if got, _ := io.ReadAll(c); len(got) > 0 {
 			t.Errorf("after %.20q: got %q, want nothing", header, got)

@@ -388,7 +388,7 @@ func TestOpenSSLClient(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "key.pem"), keyPEM(t, key), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, openssl, "s_client", "-connect", b.listeners[0].Addr().String(), "-CAfile", b.cfg.TLS.CACert,
 		"-cert", filepath.Join(dir, "cert.pem"), "-key", filepath.Join(dir, "key.pem"), "-verify_return_error", "-quiet")
