@@ -51,7 +51,7 @@ func newConsistentHash(args frames.Table) (Router, error) {
 	case hasHeader:
 		name, ok := header.(string)
 		if !ok || name == "" {
-			return nil, frames.Errorf(frames.PreconditionFailed, "Unsupported header: %s; expected the name of a header, a longstr", erlangTerm(header))
+			return nil, frames.Errorf(frames.PreconditionFailed, "Unsupported header: %s; expected the name of a header, a longstr", frames.Term(header))
 		}
 		h.header = name
 	case hasProperty:
@@ -74,7 +74,7 @@ func propertyName(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
-	return erlangTerm(v)
+	return frames.Term(v)
 }
 
 func (h *consistentHash) Check(key string, _ frames.Table, _ queue.Queue) error {

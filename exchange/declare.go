@@ -27,13 +27,13 @@ func alternateArgument(spec *Spec) (name string, ok bool, err error) {
 // exchange is compared (RabbitMQ 4.0); an unknown type is an error first of all.
 func (x *Exchange) Equivalent(spec Spec) error {
 	if !KnownType(spec.Type) {
-		return errUnknownType(spec.Type)
+		return ErrUnknownType(spec.Type)
 	}
 	for _, f := range []struct {
 		name              string
 		received, current any
 	}{
-		{"type", spec.Type, x.Type},
+		{"type", typeTerm(spec.Type), typeTerm(x.Type)},
 		{"durable", spec.Durable, x.Durable},
 		{"auto_delete", spec.AutoDelete, x.AutoDelete},
 		{"internal", spec.Internal, x.Internal},
@@ -52,13 +52,13 @@ func (x *Exchange) equivalentAlternate(spec *Spec) error {
 	case !is && !was:
 		return nil
 	case !was:
-		return errInequivalent(spec, alternateKey, "received the value '%v' of type '%s' but current is none",
-			received, frames.TypeName(received))
+		return errInequivalent(spec, alternateKey, "received the value '%s' of type '%s' but current is none",
+			frames.PlainTerm(received), frames.TypeName(received))
 	case !is:
-		return errInequivalent(spec, alternateKey, "received none but current is the value '%v' of type '%s'",
-			current, frames.TypeName(current))
+		return errInequivalent(spec, alternateKey, "received none but current is the value '%s' of type '%s'",
+			frames.PlainTerm(current), frames.TypeName(current))
 	case received != current: // current is a string, so this never compares what cannot be
-		return errInequivalent(spec, alternateKey, "received '%v' but current is '%v'", received, current)
+		return errInequivalent(spec, alternateKey, "received '%s' but current is '%s'", frames.PlainTerm(received), frames.PlainTerm(current))
 	}
 	return nil
 }
@@ -66,17 +66,4 @@ func (x *Exchange) equivalentAlternate(spec *Spec) error {
 func errInequivalent(spec *Spec, arg, format string, args ...any) error {
 	return frames.Errorf(frames.PreconditionFailed, "inequivalent arg '%s' for exchange '%s' in vhost '%s': %s",
 		arg, spec.Name, spec.VHost, fmt.Sprintf(format, args...))
-}
-
-// erlangTerm prints an argument's value as RabbitMQ does in some error texts.
-func erlangTerm(v any) string {
-	switch v := v.(type) {
-	case string:
-		return frames.ErlangBinary([]byte(v))
-	case []byte:
-		return frames.ErlangBinary(v)
-	case nil:
-		return "undefined"
-	}
-	return fmt.Sprint(v)
 }

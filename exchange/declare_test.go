@@ -16,7 +16,7 @@ func TestNewRefuses(t *testing.T) {
 		want string
 	}{
 		{"nosuch", nil, "unknown exchange type 'nosuch'"},
-		{"", nil, "unknown exchange type ''"},
+		{"", nil, "invalid exchange type ''"},
 		{"Direct", nil, "unknown exchange type 'Direct'"},
 		{"nosuch", field("alternate-exchange", int32(1)), "unknown exchange type 'nosuch'"},
 		{"direct", field("alternate-exchange", int32(1)), "invalid type 'signedint' for arg 'alternate-exchange' in exchange 'N' in vhost 'V'"},
@@ -95,6 +95,9 @@ func TestEquivalent(t *testing.T) {
 		{withAE, withAE, ""},
 		{plain, change(plain, func(s *Spec) { s.Arguments = field("x-other", int32(1)) }), ""},
 		{plain, change(plain, func(s *Spec) { s.Type = "fanout" }), "'type' for exchange 'N' in vhost 'V': received 'fanout' but current is 'direct'"},
+		{plain, change(plain, func(s *Spec) { s.Type = "x-random" }), "'type' for exchange 'N' in vhost 'V': received ''x-random'' but current is 'direct'"},
+		{plain, change(plain, func(s *Spec) { s.Arguments = field("alternate-exchange", 1e20) }),
+			"'alternate-exchange' for exchange 'N' in vhost 'V': received the value '1.0e20' of type 'double' but current is none"},
 		{plain, change(plain, func(s *Spec) { s.Type, s.Durable = "fanout", false }), "'type' for exchange 'N' in vhost 'V': received 'fanout' but current is 'direct'"},
 		{plain, change(plain, func(s *Spec) { s.Durable, s.AutoDelete = false, true }), "'durable' for exchange 'N' in vhost 'V': received 'false' but current is 'true'"},
 		{plain, change(plain, func(s *Spec) { s.AutoDelete, s.Internal = true, true }), "'auto_delete' for exchange 'N' in vhost 'V': received 'true' but current is 'false'"},
@@ -145,6 +148,7 @@ func TestBindRefuses(t *testing.T) {
 		{"headers", Binding{Queue: classic, Arguments: field("x-match", "foo")},
 			`Invalid x-match field value <<"foo">>; expected all, any, all-with-x, or any-with-x`},
 		{"headers", Binding{Queue: classic, Arguments: field("x-match", int32(1))}, "Invalid x-match field type signedint (value 1); expected longstr"},
+		{"headers", Binding{Queue: classic, Arguments: field("x-match", frames.Decimal{Scale: 0, Value: 1})}, "Invalid x-match field type decimal (value {0,1}); expected longstr"},
 		{"headers", Binding{Queue: classic, Arguments: field("x-match", true)}, "Invalid x-match field type bool (value true); expected longstr"},
 		{"x-consistent-hash", Binding{Queue: classic, Key: "abc"}, `The binding key must be an integer: <<"abc">>`},
 		{"x-consistent-hash", Binding{Queue: classic, Key: "1.5"}, `The binding key must be an integer: <<"1.5">>`},

@@ -101,7 +101,7 @@ func matchModeOf(args frames.Table) (matchMode, error) {
 	s, ok := v.(string)
 	if !ok {
 		return matchMode{}, frames.Errorf(frames.PreconditionFailed,
-			"Invalid x-match field type %s (value %s); expected longstr", frames.TypeName(v), erlangTerm(v))
+			"Invalid x-match field type %s (value %s); expected longstr", frames.TypeName(v), frames.Term(v))
 	}
 	switch s {
 	case "all":
@@ -114,7 +114,7 @@ func matchModeOf(args frames.Table) (matchMode, error) {
 		return matchMode{any: true, withX: true}, nil
 	}
 	return matchMode{}, frames.Errorf(frames.PreconditionFailed,
-		"Invalid x-match field value %s; expected all, any, all-with-x, or any-with-x", erlangTerm(v))
+		"Invalid x-match field value %s; expected all, any, all-with-x, or any-with-x", frames.Term(v))
 }
 
 func prepareHeaders(b *Binding) *headersBinding {

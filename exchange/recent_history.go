@@ -32,7 +32,7 @@ func newRecentHistory(args frames.Table) (Router, error) {
 	n, ok := frames.Integer(v)
 	if !ok || n < 1 {
 		return nil, frames.Errorf(frames.PreconditionFailed,
-			"Invalid argument %s, '%s' must be a positive integer", erlangTerm(v), historyLengthKey)
+			"Invalid argument %s, '%s' must be a positive integer", frames.Term(v), historyLengthKey)
 	}
 	return &recentHistory{length: int(n)}, nil
 }

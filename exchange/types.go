@@ -1,6 +1,10 @@
 package exchange
 
-import "github.com/leveretmq/leveret/frames"
+import (
+	"strings"
+
+	"github.com/leveretmq/leveret/frames"
+)
 
 // A constructor makes an empty router; it validates the exchange's arguments
 // that are of its type.
@@ -37,6 +41,19 @@ func constructorOf(name string) constructor {
 // KnownType says whether there is an exchange type of this name.
 func KnownType(name string) bool { return constructorOf(name) != nil }
 
-func errUnknownType(name string) error {
+// typeTerm prints the name of a type as the Erlang atom that it is in RabbitMQ
+// 4.0: one with a dash is quoted.
+func typeTerm(name string) string {
+	if strings.Contains(name, "-") {
+		return "'" + name + "'"
+	}
+	return name
+}
+
+// ErrUnknownType is the error for the client that wants a type which there is not.
+func ErrUnknownType(name string) error {
+	if name == "" { // RabbitMQ 4.0 has a word for it, though no type
+		return frames.Errorf(frames.PreconditionFailed, "invalid exchange type ''")
+	}
 	return frames.Errorf(frames.PreconditionFailed, "unknown exchange type '%s'", name)
 }

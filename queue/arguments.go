@@ -163,14 +163,15 @@ func ParseArguments(t frames.Table, vhost, name string, durable, exclusive, auto
 				frames.TypeName(v), p.resource)
 		}
 	}
-	// The type, then whose arguments they are, then their values (RabbitMQ 4.0).
+	// The type, then the values of its own arguments, then those that are not its
+	// own (RabbitMQ 4.0).
 	if err := p.value("x-queue-type", parseType); err != nil {
 		return Arguments{}, err
 	}
-	if err := p.foreign(); err != nil {
+	if err := p.values(); err != nil {
 		return Arguments{}, err
 	}
-	if err := p.values(); err != nil {
+	if err := p.foreign(); err != nil {
 		return Arguments{}, err
 	}
 	if err := p.properties(durable, exclusive, autoDelete); err != nil {
@@ -246,22 +247,12 @@ func (a argument) of(queueType string) bool {
 	return a.classic
 }
 
-// foreign refuses arguments that belong to other types of queue, the first one
-// in the order of the table.
-func (p *parser) foreign() error {
-	known := arguments()
-	for _, f := range p.table {
-		i := slices.IndexFunc(known, func(a argument) bool { return a.name == f.Name })
-		if i >= 0 && !known[i].of(p.Type) {
-			return frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s of queue type rabbit_%s_queue", f.Name, p.resource, p.Type)
-		}
-	}
-	return nil
-}
-
-// values checks all known arguments.
+// values checks the arguments that the type of the queue has.
 func (p *parser) values() error {
 	for _, a := range arguments() {
+		if !a.of(p.Type) {
+			continue
+		}
 		if err := p.value(a.name, a.parse); err != nil {
 			return err
 		}
@@ -277,6 +268,19 @@ func (p *parser) value(name string, parse func(p *parser, v any) string) error {
 	}
 	if term := parse(p, v); term != "" {
 		return frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s: %s", name, p.resource, term)
+	}
+	return nil
+}
+
+// foreign refuses arguments that belong to other types of queue, the first one
+// in the order of the table.
+func (p *parser) foreign() error {
+	known := arguments()
+	for _, f := range p.table {
+		i := slices.IndexFunc(known, func(a argument) bool { return a.name == f.Name })
+		if i >= 0 && !known[i].of(p.Type) {
+			return frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s of queue type rabbit_%s_queue", f.Name, p.resource, p.Type)
+		}
 	}
 	return nil
 }
@@ -397,11 +401,11 @@ func number(v any, low, high float64, to *float64) string {
 	case f != f: // not a number
 		return `"expected number, got nan"`
 	case f < 0:
-		return "{value_negative," + term(v) + "}"
+		return "{value_negative," + frames.Term(v) + "}"
 	case f < low:
-		return "{value_too_small," + term(v) + "}"
+		return "{value_too_small," + frames.Term(v) + "}"
 	case f > high:
-		return "{value_too_large," + term(v) + "}"
+		return "{value_too_large," + frames.Term(v) + "}"
 	}
 	*to = f
 	return ""

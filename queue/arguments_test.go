@@ -103,7 +103,8 @@ func TestParseArguments(t *testing.T) {
 		{table("x-redelivery-jitter", 1.5), "invalid arg 'x-redelivery-jitter'" + q + "{value_too_large,1.5}"},
 		{table("x-dead-letter-strategy", "at-least-once"), "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
 		{table("x-dead-letter-strategy", "sometimes"), "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
-		{table("x-expires", int32(0), "x-quorum-initial-group-size", int32(0)), "invalid arg 'x-quorum-initial-group-size' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{table("x-quorum-initial-group-size", int32(0)), "invalid arg 'x-quorum-initial-group-size' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{table("x-quorum-initial-group-size", int32(0), "x-expires", int32(0)), "invalid arg 'x-expires'" + q + "{value_zero,0}"},
 		{table("x-expires", int32(0), "x-queue-type", true), "invalid arg 'x-queue-type'" + q + "{unacceptable_type,bool}"},
 		{table("x-quorum-initial-group-size", int32(1), "x-max-age", "1h"), "invalid arg 'x-max-age' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
 		{table("x-quorum-initial-group-size", int32(1), "x-max-age", "1h", "x-queue-type", "classic"), "invalid arg 'x-quorum-initial-group-size' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
@@ -298,7 +299,7 @@ func TestTerm(t *testing.T) {
 		{table("k", "v"), `[{<<"k">>,longstr,<<"v">>}]`},
 		{[]any{int32(1), "a"}, `[{signedint,1},{longstr,<<"a">>}]`},
 	} {
-		if got := term(tt.v); got != tt.want {
+		if got := frames.Term(tt.v); got != tt.want {
 			t.Errorf("term(%v) = %s, want %s", tt.v, got, tt.want)
 		}
 	}

@@ -3,7 +3,6 @@ package queue
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 
 	"github.com/leveretmq/leveret/frames"
 )
@@ -37,7 +36,7 @@ func (a Arguments) Equivalent(b Arguments, vhost, name string) error {
 		case !isSet && !sent:
 		case isSet && sent:
 			if !sameValue(current, received) {
-				return inequivalent(key, vhost, name, "'"+plain(received)+"'", "'"+plain(current)+"'")
+				return inequivalent(key, vhost, name, "'"+frames.PlainTerm(received)+"'", "'"+frames.PlainTerm(current)+"'")
 			}
 		case isSet:
 			return inequivalent(key, vhost, name, "none", typed(current))
@@ -112,46 +111,5 @@ func encoded(v any) []byte { return frames.AppendTable(nil, frames.Table{{Name: 
 
 // typed describes a value with its type.
 func typed(v any) string {
-	return "the value '" + plain(v) + "' of type '" + frames.TypeName(v) + "'"
-}
-
-// plain prints a value: a string as it is, all others as Erlang terms.
-func plain(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case []byte:
-		return string(v)
-	}
-	return term(v)
-}
-
-// term prints a value as an Erlang term.
-func term(v any) string {
-	if n, ok := frames.Integer(v); ok {
-		return strconv.FormatInt(n, 10)
-	}
-	switch v := v.(type) {
-	case string:
-		return binaryTerm(v)
-	case []byte:
-		return binaryTerm(string(v))
-	case float32:
-		return floatTerm(float64(v))
-	case float64:
-		return floatTerm(v)
-	case frames.Timestamp:
-		return strconv.FormatUint(uint64(v), 10)
-	case frames.Decimal:
-		return fmt.Sprintf("{%d,%d}", v.Scale, v.Value)
-	case nil:
-		return "undefined"
-	case frames.Table:
-		return listTerm(len(v), func(i int) string {
-			return "{" + binaryTerm(v[i].Name) + "," + frames.TypeName(v[i].Value) + "," + term(v[i].Value) + "}"
-		})
-	case []any:
-		return listTerm(len(v), func(i int) string { return "{" + frames.TypeName(v[i]) + "," + term(v[i]) + "}" })
-	}
-	return fmt.Sprint(v)
+	return "the value '" + frames.PlainTerm(v) + "' of type '" + frames.TypeName(v) + "'"
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leveretmq/leveret/frames"
 )
 
 // A Definition is the definition of a policy or an operator policy, as decoded
@@ -128,8 +130,8 @@ func ValidateDefinition(def Definition, operator bool) error {
 		}
 	}
 	if len(unknown) > 0 {
-		return fmt.Errorf("%s are not recognised policy settings", listTerm(len(unknown), func(i int) string {
-			return "{" + binaryTerm(unknown[i]) + "," + jsonTerm(def[unknown[i]]) + "}"
+		return fmt.Errorf("%s are not recognised policy settings", frames.ListTerm(len(unknown), func(i int) string {
+			return "{" + frames.BinaryTerm(unknown[i]) + "," + jsonTerm(def[unknown[i]]) + "}"
 		}))
 	}
 	return nil
@@ -435,16 +437,16 @@ func jsonTerm(v any) string {
 	case nil:
 		return "null"
 	case string:
-		return binaryTerm(v)
+		return frames.BinaryTerm(v)
 	case float64:
-		return floatTerm(v)
+		return frames.FloatTerm(v)
 	case json.Number:
 		return v.String()
 	case []any:
-		return listTerm(len(v), func(i int) string { return jsonTerm(v[i]) })
+		return frames.ListTerm(len(v), func(i int) string { return jsonTerm(v[i]) })
 	case map[string]any:
 		keys := slices.Sorted(maps.Keys(v))
-		list := listTerm(len(keys), func(i int) string { return binaryTerm(keys[i]) + " => " + jsonTerm(v[keys[i]]) })
+		list := frames.ListTerm(len(keys), func(i int) string { return frames.BinaryTerm(keys[i]) + " => " + jsonTerm(v[keys[i]]) })
 		return "#{" + list[1:len(list)-1] + "}"
 	}
 	return fmt.Sprint(v) // true and false

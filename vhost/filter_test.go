@@ -63,7 +63,7 @@ func TestRedeclareDeduplicatingExchange(t *testing.T) {
 		t.Errorf("its type is %q", x.Type)
 	}
 	d.Type = "fanout"
-	wantError(t, v.DeclareExchange(System, d), 406, "inequivalent arg 'type' for exchange 'x' in vhost '/': received 'fanout' but current is 'x-message-deduplication'")
+	wantError(t, v.DeclareExchange(System, d), 406, "inequivalent arg 'type' for exchange 'x' in vhost '/': received 'fanout' but current is ''x-message-deduplication''")
 	d.Type, d.Durable = "x-message-deduplication", false
 	wantError(t, v.DeclareExchange(System, d), 406, "inequivalent arg 'durable' for exchange 'x' in vhost '/': received 'false' but current is 'true'")
 	d.Name, d.Durable = "amq.fanout", true
