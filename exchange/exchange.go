@@ -79,7 +79,7 @@ type Exchange struct {
 func New(spec Spec) (*Exchange, error) {
 	construct := constructorOf(spec.Type)
 	if construct == nil {
-		return nil, errUnknownType(spec.Type)
+		return nil, ErrUnknownType(spec.Type)
 	}
 	alternate, hasAlt, err := alternateArgument(&spec)
 	if err != nil {
@@ -133,6 +133,15 @@ func (x *Exchange) Unbind(q queue.Queue, to *Exchange, key string, args frames.T
 		x.router.Unbind(b)
 	}
 	return b
+}
+
+// Has says whether there is a binding to the queue with this key and these
+// arguments.
+func (x *Exchange) Has(q queue.Queue, key string, args frames.Table) bool {
+	id := identityOf(q, nil, key, args)
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.bindings.byID[id] != nil
 }
 
 // UnbindQueue removes all bindings to a queue and returns them.

@@ -55,19 +55,25 @@ func (v *VHost) maySource(by Actor, exchange, key string) error {
 	return nil
 }
 
-// UnbindQueue removes a binding. A missing binding, queue or exchange is no error.
+// UnbindQueue removes a binding. A missing binding, queue or exchange is no
+// error, also where the queue is exclusive to another connection (RabbitMQ 4.0).
 func (v *VHost) UnbindQueue(by Actor, queue, exchange, key string, args frames.Table) error {
 	queue, exchange = stripCRLF(queue), stripCRLF(exchange)
 	if err := v.mayBindQueue(by, queue, exchange, key); err != nil {
 		return err
 	}
-	if e := v.queueEntry(queue); e != nil && e.spec.Exclusive && e.owner != by.Owner() {
-		return v.errLocked(queue)
-	}
 	c := v.change()
 	from, q := v.exchanges[exchange], v.queues[queue]
 	if from == nil || q == nil {
 		c.unlock()
+		return nil
+	}
+	if q.spec.Exclusive && q.owner != by.Owner() {
+		bound := from.x.Has(q.q, key, args)
+		c.unlock()
+		if bound {
+			return v.errLocked(queue)
+		}
 		return nil
 	}
 	return c.unbind(from, queueEnd(q), key, args, by)

@@ -224,6 +224,10 @@ func TestExclusiveQueueIsLockedForOthers(t *testing.T) {
 	_, err = v.PurgeQueue(other, "ex")
 	wantError(t, err, 405, text)
 	wantError(t, v.BindQueue(other, "ex", "amq.direct", "k", nil), 405, text)
+	wantError(t, v.UnbindQueue(other, "ex", "amq.direct", "k", nil), 0, "")
+	if err := v.BindQueue(mine, "ex", "amq.direct", "k", nil); err != nil {
+		t.Fatal(err)
+	}
 	wantError(t, v.UnbindQueue(other, "ex", "amq.direct", "k", nil), 405, text)
 	if !publish(t, v, "", "ex", "m") {
 		t.Error("others cannot publish to an exclusive queue")

@@ -225,6 +225,7 @@ func TestExchangeDeclareTexts(t *testing.T) {
 	}{
 		{"unknown type", func(c *channel) string { return c.exchange("new", "nosuch", "", nil) }, "channel 406 PRECONDITION_FAILED - unknown exchange type 'nosuch' (40,10)"},
 		{"unknown type of an existing one", func(c *channel) string { return c.exchange("x", "nosuch", "", nil) }, "channel 406 PRECONDITION_FAILED - unknown exchange type 'nosuch' (40,10)"},
+		{"no type", func(c *channel) string { return c.exchange("new", "", "", nil) }, "channel 406 PRECONDITION_FAILED - invalid exchange type '' (40,10)"},
 		{"unknown type, passive", func(c *channel) string { return c.exchange("x", "nosuch", "p", nil) }, "ok"},
 		{"other type, passive", func(c *channel) string { return c.exchange("x", "fanout", "pdi", nil) }, "ok"},
 		{"same", func(c *channel) string { return c.exchange("x", "direct", "", nil) }, "ok"},
@@ -233,6 +234,7 @@ func TestExchangeDeclareTexts(t *testing.T) {
 		{"durable", func(c *channel) string { return c.exchange("x", "direct", "dai", nil) }, "channel 406 PRECONDITION_FAILED - inequivalent arg 'durable' for exchange 'x' in vhost '/': received 'true' but current is 'false' (40,10)"},
 		{"auto-delete", func(c *channel) string { return c.exchange("x", "direct", "ai", nil) }, "channel 406 PRECONDITION_FAILED - inequivalent arg 'auto_delete' for exchange 'x' in vhost '/': received 'true' but current is 'false' (40,10)"},
 		{"internal", func(c *channel) string { return c.exchange("x", "direct", "i", nil) }, "channel 406 PRECONDITION_FAILED - inequivalent arg 'internal' for exchange 'x' in vhost '/': received 'true' but current is 'false' (40,10)"},
+		{"type of a plugin", func(c *channel) string { return c.exchange("x", "x-consistent-hash", "", nil) }, "channel 406 PRECONDITION_FAILED - inequivalent arg 'type' for exchange 'x' in vhost '/': received ''x-consistent-hash'' but current is 'direct' (40,10)"},
 		{"alternate added", func(c *channel) string {
 			return c.exchange("x", "direct", "", table{"alternate-exchange", "ae"})
 		}, "channel 406 PRECONDITION_FAILED - inequivalent arg 'alternate-exchange' for exchange 'x' in vhost '/': received the value 'ae' of type 'longstr' but current is none (40,10)"},
@@ -256,6 +258,16 @@ func TestExchangeDeclareTexts(t *testing.T) {
 		{"bind to missing exchange", func(c *channel) string { c.ok(c.declare("q", "x", nil)); return c.bind("q", "nope", "k", nil) }, "channel 404 NOT_FOUND - no exchange 'nope' in vhost '/' (50,20)"},
 		{"bind, both missing", func(c *channel) string { return c.bind("nope", "nox", "k", nil) }, "channel 404 NOT_FOUND - no exchange 'nox' in vhost '/' (50,20)"},
 		{"unbind, both missing", func(c *channel) string { return c.unbind("nope", "nox", "k", nil) }, "ok"},
+		{"unbind another's exclusive queue, not bound", func(c *channel) string {
+			c.ok(c.again(login{}).declare("q", "x", nil))
+			return c.unbind("q", "x", "k", nil)
+		}, "ok"},
+		{"unbind another's exclusive queue", func(c *channel) string {
+			other := c.again(login{})
+			other.ok(other.declare("q", "x", nil))
+			other.ok(other.bind("q", "x", "k", nil))
+			return c.unbind("q", "x", "k", nil)
+		}, "channel 405 RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'q' in vhost '/'. It could be originally declared on another connection or the exclusive property value does not match that of the original declaration. (50,50)"},
 		{"link to default", func(c *channel) string { return c.link("", "x", "k", nil) }, "channel 403 ACCESS_REFUSED - operation not permitted on the default exchange (40,30)"},
 		{"link from default", func(c *channel) string { return c.link("x", "", "k", nil) }, "channel 403 ACCESS_REFUSED - operation not permitted on the default exchange (40,30)"},
 		{"link missing destination", func(c *channel) string { return c.link("nope", "x", "k", nil) }, "channel 404 NOT_FOUND - no exchange 'nope' in vhost '/' (40,30)"},
