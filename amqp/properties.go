@@ -81,8 +81,8 @@ func (ch *channel) copies(m *message.Message, p *frames.Properties) error {
 	if err != nil {
 		return err
 	}
-	if frames.HasDuplicates(p.Headers) { // RabbitMQ 4.0 keeps the first of each name
-		if err := rewriteHeaders(m, p, frames.Table.Unique); err != nil {
+	if frames.Irregular(p.Headers) {
+		if err := rewriteHeaders(m, p, frames.Table.Sorted); err != nil {
 			return err
 		}
 	}

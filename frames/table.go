@@ -317,18 +317,24 @@ func checkValue(b []byte, depth int) (rest []byte, err error) {
 	return b[1+n:], err
 }
 
-// HasDuplicates says whether a well-formed table has two fields of one name.
-func HasDuplicates(b []byte) bool {
+// Irregular says whether RabbitMQ 4.0 sends a well-formed table with other
+// fields than it came with: it keeps the first of each name, and a value of type
+// L becomes one of type l, also in tables and arrays within.
+func Irregular(b []byte) bool {
 	var few [16][]byte
 	names := few[:0]
 	for len(b) > 0 {
 		n := int(b[0])
-		size, err := valueSize(b[1+n], b[2+n:])
+		tag := b[1+n]
+		size, err := valueSize(tag, b[2+n:])
 		if err != nil {
 			return false
 		}
 		if len(names) == cap(few[:]) {
-			return manyDuplicates(names, b)
+			return unsignedField(b) || manyDuplicates(names, b)
+		}
+		if hasUnsigned(tag, b[2+n:2+n+size]) {
+			return true
 		}
 		name := b[1 : 1+n]
 		for _, other := range names {
@@ -337,6 +343,38 @@ func HasDuplicates(b []byte) bool {
 			}
 		}
 		names = append(names, name)
+		b = b[2+n+size:]
+	}
+	return false
+}
+
+// hasUnsigned says whether a well-formed value has the type L, or one within it.
+func hasUnsigned(tag byte, v []byte) bool {
+	switch tag {
+	case 'L':
+		return true
+	case 'F':
+		return unsignedField(v[4:])
+	case 'A':
+		for list := v[4:]; len(list) > 0; {
+			size, err := valueSize(list[0], list[1:])
+			if err != nil || hasUnsigned(list[0], list[1:1+size]) {
+				return err == nil
+			}
+			list = list[1+size:]
+		}
+	}
+	return false
+}
+
+// unsignedField is hasUnsigned for the fields of a table.
+func unsignedField(b []byte) bool {
+	for len(b) > 0 {
+		n := int(b[0])
+		size, err := valueSize(b[1+n], b[2+n:])
+		if err != nil || hasUnsigned(b[1+n], b[2+n:2+n+size]) {
+			return err == nil
+		}
 		b = b[2+n+size:]
 	}
 	return false

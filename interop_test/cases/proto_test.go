@@ -261,6 +261,24 @@ func TestFieldTableTypesSurviveReencoding(t *testing.T) {
 		`b:b-5 d:d2.25 f:f1.5 i:i4000000000 l:l-5000000000 s:s-300 t:true u:u65000 x:x"\x00\x01\xff"}`)
 }
 
+// Consumers in Java know no type L, so what py-amqp sends as one arrives as l.
+func TestUnsignedLongsArriveAsLongs(t *testing.T) {
+	for _, tt := range []struct {
+		sent table
+		want string
+	}{
+		{table{"a", uint64(7)}, "{a:l7}"},
+		{table{"t", table{"a", uint64(7)}}, "{t:{a:l7}}"},
+		{table{"l", array{"a", uint64(7)}}, `{l:["a" l7]}`},
+	} {
+		c := connect(t)
+		c.ok(c.declare("q", "", nil))
+		c.is(c.put("", "q", "m", props{headers: tt.sent}, ""), "ack")
+		c.take("q")
+		c.is(c.props(), "headers="+tt.want)
+	}
+}
+
 // Properties are the clients' business (lavinmq#1705).
 func TestOddPropertiesTravelUnchanged(t *testing.T) {
 	for _, tt := range []struct {
