@@ -112,19 +112,24 @@ func (a Arguments) normal() Arguments {
 	if a.Expires != 0 {
 		return a
 	}
-	a.Expires = None
-	for _, n := range []*int64{&a.MessageTTL, &a.MaxLength, &a.MaxLengthBytes, &a.ConsumerTimeout, &a.RedeliveryDelay, &a.RedeliveryDelayMax} {
+	unsetZeros(&a.DeliveryLimit, &a.RedeliveryJitter,
+		&a.Expires, &a.MessageTTL, &a.MaxLength, &a.MaxLengthBytes, &a.ConsumerTimeout, &a.RedeliveryDelay, &a.RedeliveryDelayMax)
+	return a
+}
+
+// unsetZeros marks as not set what a literal has left out.
+func unsetZeros(deliveryLimit *int64, jitter *float64, numbers ...*int64) {
+	for _, n := range numbers {
 		if *n == 0 {
 			*n = None
 		}
 	}
-	if a.DeliveryLimit == 0 {
-		a.DeliveryLimit = NoDeliveryLimit
+	if *deliveryLimit == 0 {
+		*deliveryLimit = NoDeliveryLimit
 	}
-	if a.RedeliveryJitter == 0 {
-		a.RedeliveryJitter = None
+	if *jitter == 0 {
+		*jitter = None
 	}
-	return a
 }
 
 // ResourceText is how RabbitMQ's texts name a queue.

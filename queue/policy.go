@@ -320,18 +320,8 @@ func (p Policy) normal() Policy {
 	if p.Expires != 0 {
 		return p
 	}
-	p.Expires = None
-	for _, n := range []*int64{&p.MessageTTL, &p.MaxLength, &p.MaxLengthBytes, &p.ConsumerTimeout, &p.RedeliveryDelay, &p.RedeliveryDelayMax} {
-		if *n == 0 {
-			*n = None
-		}
-	}
-	if p.DeliveryLimit == 0 {
-		p.DeliveryLimit = NoDeliveryLimit
-	}
-	if p.RedeliveryJitter == 0 {
-		p.RedeliveryJitter = None
-	}
+	unsetZeros(&p.DeliveryLimit, &p.RedeliveryJitter,
+		&p.Expires, &p.MessageTTL, &p.MaxLength, &p.MaxLengthBytes, &p.ConsumerTimeout, &p.RedeliveryDelay, &p.RedeliveryDelayMax)
 	return p
 }
 
