@@ -221,29 +221,28 @@ func TestNothingAfterCancelOk(t *testing.T) {
 }
 
 // cancelsUnderLoad starts and cancels consumers of a queue that another
-// connection publishes to all the time.
+// connection publishes to meanwhile: more than is read until the cancel, and not
+// so much that a slow machine drowns in it.
 func (ch *channel) cancelsUnderLoad(queue, flags string, args table) {
 	ch.Helper()
-	stop, done := make(chan struct{}), make(chan struct{})
+	rounds, done := make(chan struct{}, 10), make(chan struct{})
 	p := ch.again(login{})
 	p.ready()
-	go func() { // publishes until the test is over
+	go func() {
 		defer close(done)
 		m := p.message("", queue, "m", props{}, "")
-		for {
-			select {
-			case <-stop:
-				return
-			default:
+		for range rounds {
+			for range 4000 {
 				p.send(m)
 			}
 		}
 	}()
 	defer func() {
-		close(stop)
+		close(rounds)
 		<-done
 	}()
 	for i := range 10 {
+		rounds <- struct{}{}
 		tag := fmt.Sprint("t", i)
 		ch.ok(ch.consume(queue, tag, flags, args))
 		for range 5 {
