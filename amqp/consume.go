@@ -85,6 +85,10 @@ func (ch *channel) basicConsume(m *frames.BasicConsume) error {
 	if err != nil {
 		return err
 	}
+	tag, err := ch.newTag(m.ConsumerTag)
+	if err != nil {
+		return err
+	}
 	if err := ch.MayQueue(vhost.Read, name); err != nil {
 		return err
 	}
@@ -92,16 +96,12 @@ func (ch *channel) basicConsume(m *frames.BasicConsume) error {
 	if err != nil {
 		return err
 	}
-	if r, ok := q.(interface{ RefusesGlobalQos() bool }); ok && r.RefusesGlobalQos() && ch.window.Limited() {
-		return frames.Errorf(frames.NotImplemented, "%s does not support global qos", queue.ResourceText(ch.conn.vhost.Name(), name))
-	}
-	tag, err := ch.newTag(m.ConsumerTag)
-	if err != nil {
-		return err
-	}
 	priority, err := queue.ParseConsumerArguments(m.Arguments, ch.conn.vhost.Name(), name, q.Type())
 	if err != nil {
 		return err
+	}
+	if r, ok := q.(interface{ RefusesGlobalQos() bool }); ok && r.RefusesGlobalQos() && ch.window.Limited() {
+		return frames.Errorf(frames.NotImplemented, "%s does not support global qos", queue.ResourceText(ch.conn.vhost.Name(), name))
 	}
 	c := &consumer{ch: ch, queue: q, okDue: !m.NoWait}
 	c.sub = &queue.Subscription{Consumer: c, Tag: tag, Arguments: m.Arguments, NoAck: m.NoAck, Exclusive: m.Exclusive,
@@ -129,7 +129,7 @@ func (ch *channel) newTag(tag string) (string, error) {
 	if tag == "" {
 		return "amq.ctag-" + randomName(), nil
 	}
-	if old := ch.consumers[tag]; old != nil && !old.isGone() || ch.replyTo != nil && ch.replyTo.tag == tag {
+	if old := ch.consumers[tag]; old != nil && !old.isGone() {
 		return "", frames.Errorf(frames.NotAllowed, "attempt to reuse consumer tag '%s'", tag)
 	}
 	return tag, nil

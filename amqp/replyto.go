@@ -57,14 +57,13 @@ func (r *replies) remove(c *replyConsumer) {
 // consumeReplies handles basic.consume of amq.rabbitmq.reply-to.
 func (ch *channel) consumeReplies(m *frames.BasicConsume) error {
 	tag, err := ch.newTag(m.ConsumerTag)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if ch.replyTo != nil {
-		return frames.Errorf(frames.PreconditionFailed, "reply consumer already set")
-	}
-	if !m.NoAck {
+	case !m.NoAck:
 		return frames.Errorf(frames.PreconditionFailed, "reply consumer cannot acknowledge")
+	case ch.replyTo != nil:
+		return frames.Errorf(frames.PreconditionFailed, "reply consumer already set")
 	}
 	ch.replyTo = &replyConsumer{ch: ch, tag: tag, address: replyToPrefix + randomName() + "." + randomName()}
 	ch.replyUnless(m.NoWait, &frames.BasicConsumeOk{ConsumerTag: tag})

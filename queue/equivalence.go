@@ -57,7 +57,7 @@ func compared(queueType string) []string {
 			"x-quorum-initial-group-size", "x-delivery-limit", "x-message-ttl", "x-queue-leader-locator", "x-consumer-timeout-action",
 			"x-redelivery-delay", "x-redelivery-delay-multiplier", "x-redelivery-delay-max", "x-redelivery-jitter"}
 	case Stream:
-		return []string{"x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes", "x-stream-filter-size-bytes",
+		return []string{"x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes",
 			"x-initial-cluster-size", "x-queue-leader-locator"}
 	}
 	return []string{"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length", "x-max-length-bytes",

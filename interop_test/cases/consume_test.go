@@ -437,7 +437,7 @@ func TestExclusiveConsumersAndTags(t *testing.T) {
 	c.is(c.consume("q", "one", "x", nil), use)
 	c.is(c.on(3).consume("q", "two", "l", nil), "ok two") // same tag, other channel
 	c.is(c.on(3).cancel("unknown"), "ok unknown")
-	c.is(c.on(3).consume("q", "two", "", nil), "connection 530 NOT_ALLOWED - attempt to reuse consumer tag 'two' (60,20)")
+	c.is(c.on(3).consume("nope", "two", "", nil), "connection 530 NOT_ALLOWED - attempt to reuse consumer tag 'two' (60,20)")
 }
 
 // What a cancelled consumer holds stays outstanding.
@@ -496,6 +496,10 @@ func TestDirectReplyTo(t *testing.T) {
 	c.is(c.declare(address, "", nil), "ok amq.rabbitmq.reply-to 0 1")
 	c.is(c.consume(address, "t", "a", nil), "ok t")
 	c.is(c.consume(address, "u", "a", nil), "channel 406 PRECONDITION_FAILED - reply consumer already set (60,20)")
+	c.is(c.consume(address, "t", "a", nil), "ok t")
+	c.is(c.consume(address, "t", "a", nil), "channel 406 PRECONDITION_FAILED - reply consumer already set (60,20)")
+	c.is(c.consume(address, "t", "a", nil), "ok t")
+	c.is(c.consume(address, "t", "", nil), "channel 406 PRECONDITION_FAILED - reply consumer cannot acknowledge (60,20)")
 	c.is(c.consume(address, "t", "a", nil), "ok t")
 	server := c.again(login{})
 	server.ok(server.declare("rpc", "", nil))

@@ -37,6 +37,11 @@ func TestStreamConsumePreconditions(t *testing.T) {
 		d.is(tt.call(d), "connection 540 NOT_IMPLEMENTED - "+tt.want)
 	}
 	c.ok(c.qos(10, true))
+	c.is(c.consume("s", "t", "a", table{"x-stream-offset", "0"}), `channel 406 PRECONDITION_FAILED - invalid arg 'x-stream-offset' for queue 's' in vhost '/': {invalid_stream_offset_arg,{longstr,<<"0">>}} (60,20)`)
+	c.ok(c.qos(10, true))
+	c.is(c.consume("s", "t", "a", nil), "channel 406 PRECONDITION_FAILED - consumer prefetch count is not set for stream queue 's' in vhost '/' (60,20)")
+	c.ok(c.qos(10, false))
+	c.ok(c.qos(10, true))
 	c.is(c.consume("s", "t", "", nil), "connection 540 NOT_IMPLEMENTED - queue 's' in vhost '/' does not support global qos (60,20)")
 }
 

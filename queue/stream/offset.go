@@ -48,8 +48,8 @@ func parseStart(t frames.Table, now int64, resource string) (start, error) {
 		}
 	}
 	// RabbitMQ 4.0 closes with 541 for these; the text says what is wrong.
-	return start{}, frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s: {invalid_stream_offset_arg,%s}",
-		offsetName, resource, term(v))
+	return start{}, frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s: {invalid_stream_offset_arg,{%s,%s}}",
+		offsetName, resource, frames.TypeName(v), frames.Term(v))
 }
 
 func parseStartText(s string, now int64) (start, bool) {
@@ -96,32 +96,4 @@ func parseAge(s string) (ms int64, ok bool) {
 		return math.MaxInt64, true
 	}
 	return int64(n) * unit.Milliseconds(), true
-}
-
-// term prints an argument as an Erlang term, or its type if it has parts.
-func term(v any) string {
-	switch v := v.(type) {
-	case string:
-		return frames.ErlangBinary([]byte(v))
-	case []byte:
-		return frames.ErlangBinary(v)
-	case bool:
-		return strconv.FormatBool(v)
-	case float32:
-		return floatTerm(float64(v), 32)
-	case float64:
-		return floatTerm(v, 64)
-	}
-	return frames.TypeName(v)
-}
-
-// floatTerm prints a float so that it cannot be taken for an integer.
-func floatTerm(f float64, bits int) string {
-	s := strconv.FormatFloat(f, 'g', -1, bits)
-	for _, c := range s {
-		if c == '.' || c == 'e' || c == 'I' || c == 'N' {
-			return s
-		}
-	}
-	return s + ".0"
 }

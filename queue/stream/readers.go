@@ -71,12 +71,12 @@ func (q *Queue) Subscribe(s *queue.Subscription) error {
 // check refuses what streams cannot do for a consumer (RabbitMQ 4.0).
 func (q *Queue) check(s *queue.Subscription) error {
 	switch {
+	case s.Prefetch <= 0:
+		return frames.Errorf(frames.PreconditionFailed, "consumer prefetch count is not set for stream %s", q.text)
 	case s.NoAck:
 		return frames.Errorf(frames.NotImplemented, "automatic acknowledgement not supported by stream %s", q.text)
 	case s.Window.Limited():
 		return frames.Errorf(frames.NotImplemented, "%s does not support global qos", q.text)
-	case s.Prefetch <= 0:
-		return frames.Errorf(frames.PreconditionFailed, "consumer prefetch count is not set for stream %s", q.text)
 	}
 	return nil
 }

@@ -86,24 +86,25 @@ func TestRefusals(t *testing.T) {
 	}
 	_, _, _, getErr := h.Queue.Get(true)
 	_, purgeErr := h.Queue.Purge()
-	const badOffset = "PRECONDITION_FAILED - invalid arg 'x-stream-offset' for queue 's' in vhost '/': {invalid_stream_offset_arg,"
+	const badOffset = "PRECONDITION_FAILED - invalid arg 'x-stream-offset' for queue 's' in vhost '/': {invalid_stream_offset_arg,{"
 	for name, tt := range map[string]struct {
 		err  error
 		want string
 	}{
-		"get":      {getErr, "NOT_IMPLEMENTED - basic.get not supported by stream queues queue 's' in vhost '/'"},
-		"purge":    {purgeErr, "NOT_IMPLEMENTED - queue.purge not supported by stream queues queue 's' in vhost '/'"},
-		"prefetch": {consume(func(s *queue.Subscription) { s.Prefetch = 0 }), "PRECONDITION_FAILED - consumer prefetch count is not set for stream queue 's' in vhost '/'"},
-		"no-ack":   {consume(func(s *queue.Subscription) { s.NoAck = true }), "NOT_IMPLEMENTED - automatic acknowledgement not supported by stream queue 's' in vhost '/'"},
-		"window":   {consume(func(s *queue.Subscription) { s.Window.SetLimit(5) }), "NOT_IMPLEMENTED - queue 's' in vhost '/' does not support global qos"},
-		"word":     {consume(at("someday")), badOffset + `<<"someday">>}`},
-		"unit":     {consume(at("5 parsecs")), badOffset + `<<"5 parsecs">>}`},
-		"empty":    {consume(at("")), badOffset + `<<>>}`},
-		"zero age": {consume(at("0h")), badOffset + `<<"0h">>}`},
-		"double":   {consume(at(1.5)), badOffset + "1.5}"},
-		"round":    {consume(at(float32(2))), badOffset + "2.0}"},
-		"bool":     {consume(at(true)), badOffset + "true}"},
-		"array":    {consume(at([]any{})), badOffset + "array}"},
+		"get":                 {getErr, "NOT_IMPLEMENTED - basic.get not supported by stream queues queue 's' in vhost '/'"},
+		"purge":               {purgeErr, "NOT_IMPLEMENTED - queue.purge not supported by stream queues queue 's' in vhost '/'"},
+		"prefetch":            {consume(func(s *queue.Subscription) { s.Prefetch = 0 }), "PRECONDITION_FAILED - consumer prefetch count is not set for stream queue 's' in vhost '/'"},
+		"no-ack":              {consume(func(s *queue.Subscription) { s.NoAck = true }), "NOT_IMPLEMENTED - automatic acknowledgement not supported by stream queue 's' in vhost '/'"},
+		"no-ack and prefetch": {consume(func(s *queue.Subscription) { s.Prefetch, s.NoAck = 0, true }), "PRECONDITION_FAILED - consumer prefetch count is not set for stream queue 's' in vhost '/'"},
+		"window":              {consume(func(s *queue.Subscription) { s.Window.SetLimit(5) }), "NOT_IMPLEMENTED - queue 's' in vhost '/' does not support global qos"},
+		"word":                {consume(at("someday")), badOffset + `longstr,<<"someday">>}}`},
+		"unit":                {consume(at("5 parsecs")), badOffset + `longstr,<<"5 parsecs">>}}`},
+		"empty":               {consume(at("")), badOffset + `longstr,<<>>}}`},
+		"zero age":            {consume(at("0h")), badOffset + `longstr,<<"0h">>}}`},
+		"double":              {consume(at(1.5)), badOffset + "double,1.5}}"},
+		"round":               {consume(at(float32(2))), badOffset + "float,2.0}}"},
+		"bool":                {consume(at(true)), badOffset + "bool,true}}"},
+		"array":               {consume(at([]any{})), badOffset + "array,[]}}"},
 	} {
 		if tt.err == nil || tt.err.Error() != tt.want {
 			t.Errorf("%s: %v, want %s", name, tt.err, tt.want)
