@@ -97,6 +97,12 @@ func (l *loader) application(file string, app erlTerm) ([]entry, error) {
 			continue
 		}
 		key, value := pair.items[0].text, pair.items[1]
+		if name == "rabbit" && key == "config_entry_decoder" {
+			if err := l.takeDecoder(value); err != nil {
+				errs = append(errs, fmt.Errorf("%s:%d: %s of %s: %w", file, pair.line, key, name, err))
+			}
+			continue
+		}
 		lines, err := confLines(prefix, key, value)
 		if errors.Is(err, errErlangOnly) {
 			l.note(fmt.Sprintf("%s:%d: %s of %s is accepted and has no effect", file, pair.line, key, name))
@@ -122,7 +128,7 @@ var errNotUnderstood = errors.New("this value is not understood: write what you 
 // erlangOnly are keys that rabbitmq.conf has not, of things that are not here.
 func erlangOnly() []string {
 	return []string{
-		"channel_operation_timeout", "channel_tick_interval", "cluster_nodes", "config_entry_decoder", "credit_flow_default_credit",
+		"channel_operation_timeout", "channel_tick_interval", "cluster_nodes", "credit_flow_default_credit",
 		"dead_letter_worker_consumer_prefetch", "dead_letter_worker_publisher_confirm_timeout", "default_consumer_prefetch", "feature_flags_file",
 		"fhc_read_buffering", "fhc_write_buffering", "file_handles_high_watermark", "forced_feature_flags_on_init", "halt_on_upgrade_failure",
 		"lazy_queue_explicit_gc_run_operation_threshold", "log_levels", "mirroring_flow_control", "msg_store_credit_disc_bound", "msg_store_file_size_limit",
@@ -210,6 +216,9 @@ func nestedLines(key string, value erlTerm) ([][2]string, error) {
 	switch value.kind {
 	case erlList:
 	case erlTuple:
+		if len(value.items) == 2 && value.items[0].text == "encrypted" && value.items[1].kind == erlText && known(key) {
+			return [][2]string{{key, encryptedPrefix + value.items[1].text}}, nil
+		}
 		return nil, errNotUnderstood
 	default:
 		if !known(key) {

@@ -96,14 +96,6 @@ func setHost(port string) func(have, host string) string {
 	}
 }
 
-// plain takes a password that is not encrypted.
-func plain(_, text string) (string, error) {
-	if strings.HasPrefix(text, "encrypted:") {
-		return "", errors.New("encrypted values cannot be decrypted: use $(NAME) to take the password from an environment variable")
-	}
-	return text, nil
-}
-
 func boolean(_, text string) (string, error) {
 	switch text {
 	case "true", "on":
@@ -283,13 +275,8 @@ func fieldLine(field string) func(name, text string) (string, error) {
 	}
 }
 
-// passwordLine is fieldLine for a password, which must not be encrypted.
-func passwordLine(name, text string) (string, error) {
-	if _, err := plain("", text); err != nil {
-		return "", err
-	}
-	return name + ".password=" + text, nil
-}
+// passwordLine is fieldLine for a password, which may have any bytes.
+func passwordLine(name, text string) (string, error) { return name + ".password=" + text, nil }
 
 // headerLine makes NAME=VALUE for a header of HTTP. The words none and empty
 // leave it out.

@@ -60,6 +60,10 @@ func (l *loader) chooseEntries(entries []entry) {
 }
 
 func (l *loader) chooseEntry(e entry) error {
+	e, err := l.decrypted(e)
+	if err != nil {
+		return err
+	}
 	for _, k := range keys() {
 		if name, ok := match(k.pattern, e.key); ok {
 			if l.oldHTTPS && strings.HasPrefix(k.pattern, "management.listener.") && k.setting == "management-listen" {

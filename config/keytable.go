@@ -44,7 +44,7 @@ func tlsKeys(prefix, setting string) []key {
 		{prefix + ".cacertfile", setting + "-ca", nil, nil},
 		{prefix + ".certfile", setting + "-cert", nil, nil},
 		{prefix + ".keyfile", setting + "-key", nil, nil},
-		{prefix + ".password", setting + "-key-password", plain, nil},
+		{prefix + ".password", setting + "-key-password", nil, nil},
 		{prefix + ".verify", setting + "-verify", nil, nil},
 		{prefix + ".fail_if_no_peer_cert", setting + "-require-cert", boolean, nil},
 		{prefix + ".depth", setting + "-depth", nil, nil},
@@ -78,7 +78,7 @@ func nodeKeys() []key {
 func authKeys() []key {
 	return []key{
 		{"default_user", "default-user", nil, nil},
-		{"default_pass", "default-pass", plain, nil},
+		{"default_pass", "default-pass", nil, nil},
 		{"default_vhost", "default-vhost", nil, nil},
 		{"default_user_tags.*", "default-tags", nameIfTrue, addName},
 		{"default_permissions.configure", "default-permissions-configure", nil, nil},
@@ -88,7 +88,7 @@ func authKeys() []key {
 		{"loopback_users.*", "loopback-users", nameIfTrue, addName},
 		{"auth_mechanisms.*", "auth-mechanisms", nil, addWord},
 		{"anonymous_login_user", "anonymous-login-user", nil, nil},
-		{"anonymous_login_pass", "anonymous-login-pass", plain, nil},
+		{"anonymous_login_pass", "anonymous-login-pass", nil, nil},
 		{"ssl_cert_login_from", "cert-login-from", nil, nil},
 		{"ssl_cert_login_san_type", "cert-login-san-type", nil, nil},
 		{"ssl_cert_login_san_index", "cert-login-san-index", nil, nil},

@@ -69,6 +69,9 @@ type loader struct {
 	// oldHTTPS says that the older keys of the HTTP API mean TLS (RabbitMQ 4.0:
 	// management.listener.ssl).
 	oldHTTPS bool
+	// passphrase and encryption are those of encrypted values; "" is none.
+	passphrase string
+	encryption Encryption
 }
 
 func load(flags map[string]string, env func(string) (string, bool)) *loader {

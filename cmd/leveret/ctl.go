@@ -37,6 +37,7 @@ func clientGroups() []commandGroup {
 		{"vhosts", "Virtual hosts", vhostCommands()},
 		{"policies", "Policies, limits, parameters", slices.Concat(policyCommands(), limitCommands(), parameterCommands())},
 		{"health", "Health and state", slices.Concat(topCommands(), healthCommands(), stateCommands(), maintenanceCommands(), nodeCommands(), diagnoseCommands(), hostCommands(), lifecycleCommands())},
+		{"configuration", "Configuration", encryptCommands()},
 		{"definitions", "Definitions", definitionCommands()},
 	}
 }
@@ -136,7 +137,6 @@ func quiet(root *cobra.Command) *cobra.Command {
 func refusedCommands() []command {
 	const oneNode = "this broker is a single node; there is no cluster to join or leave"
 	const erlang = "there is no Erlang in this broker; `status`, `environment`, `report` and the HTTP API tell of its state"
-	const secrets = "configuration files have no encrypted values; take them from the environment with $(NAME), or from files that only the broker may read"
 	const streams = "the broker keeps streams as policies say, on one node: see list_queues, and set_policy with max-age or max-length-bytes"
 	const process = "the HTTP API does not tell what the process was started with: look at it on its machine, and at `leveret config check`"
 	const always = "the disk is always watched; `set_disk_free_limit 1B` makes that mean nothing"
@@ -148,10 +148,8 @@ func refusedCommands() []command {
 		"shrink": oneNode, "add_member": oneNode, "delete_member": oneNode, "add_replica": oneNode, "delete_replica": oneNode,
 		"eval_file": erlang, "exec": erlang, "force_gc": erlang, "maybe_stuck": erlang, "runtime_thread_stats": erlang, "schema_info": erlang,
 		"erlang_cookie_hash": erlang, "erlang_cookie_sources": erlang,
-		"encode": secrets, "decode": secrets, "encrypt_conf_value": secrets, "decrypt_conf_value": secrets,
-		"list_ciphers": secrets, "list_hashes": secrets,
 		"stream_status": streams, "set_stream_retention_policy": streams, "restart_stream": streams, "coordinator_status": streams,
-		"os_env": process, "command_line_arguments": process, "resolver_info": process,
+		"os_env": process, "command_line_arguments": process, "resolver_info": "`resolve_hostname NAME` tells what this machine's resolver makes of a name; its files are /etc/hosts and /etc/resolv.conf",
 		"certificates":                          "`leveret doctor` tells when certificates end, check_certificate_expiration whether one does soon",
 		"peek":                                  "`leveret queue peek QUEUE` looks at messages",
 		"log_tail_stream":                       "log_tail prints the last lines; a queue that is bound to the exchange amq.rabbitmq.log gets those to come",
