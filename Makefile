@@ -36,7 +36,7 @@ check:
 
 unit:
 	@echo '== go test'
-	@go test -race -shuffle=on $(TESTFLAGS) ./...
+	@go test -race -shuffle=on -timeout 30m $(TESTFLAGS) ./...
 	@echo '== allocation budgets, which the race detector upsets'
 	@go test -run 'Alloc' ./amqp ./queue/classic
 
@@ -87,7 +87,7 @@ interop-tls:
 .PHONY: interop-migrate stop-check package package-check dist cross image-check
 interop-migrate: build ## move a RabbitMQ of Debian's to a broker, interrupted and killed
 	@scripts/test-deps
-	@LEVERET_MANAGEMENT_LISTEN=$$(scripts/python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print("127.0.0.1:%d" % s.getsockname()[1])') \
+	@LEVERET_MANAGEMENT_LISTEN=127.0.0.1:0 \
 		scripts/with-rabbitmq scripts/with-broker interop_test/migrate/test.sh
 
 stop-check: build ## stop a broker with 10,000 connections and a million messages

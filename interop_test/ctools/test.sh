@@ -32,7 +32,7 @@ for body in one two three; do
 done
 check 'get' one "$(amqp-get --url="$url" --queue="$q")"
 check 'consume' 'two
-three' "$(timeout 20 amqp-consume --url="$url" --queue="$q" --count=2 --prefetch-count=1 "$work/line")"
+three' "$(timeout 60 amqp-consume --url="$url" --queue="$q" --count=2 --prefetch-count=1 "$work/line")"
 amqp-get --url="$url" --queue="$q" >"$work/empty"
 check 'get of an empty queue' 2 $?
 check 'get of an empty queue prints nothing' '' "$(cat "$work/empty")"
@@ -45,12 +45,12 @@ check 'a body of a megabyte' same "$(cmp "$work/body" "$work/got" && echo same)"
 printf 'a\nb\nc\n' | amqp-publish --url="$url" --routing-key="$q" --line-buffered
 check 'line by line' 'a
 b
-c' "$(timeout 20 amqp-consume --url="$url" --queue="$q" --no-ack --count=3 cat)"
+c' "$(timeout 60 amqp-consume --url="$url" --queue="$q" --no-ack --count=3 cat)"
 
 # An exchange, a binding and a consumer that comes first.
-timeout 20 amqp-consume --url="$url" --exchange=amq.topic --routing-key="$q.*" --count=1 cat >"$work/topic" 2>/dev/null &
+timeout 60 amqp-consume --url="$url" --exchange=amq.topic --routing-key="$q.*" --count=1 cat >"$work/topic" 2>/dev/null &
 consumer=$!
-for _ in $(seq 100); do # until its queue is bound; what comes earlier is dropped
+for _ in $(seq 500); do # until its queue is bound; what comes earlier is dropped
 	kill -0 "$consumer" 2>/dev/null || break
 	amqp-publish --url="$url" --exchange=amq.topic --routing-key="$q.x" --body=routed
 	sleep 0.1

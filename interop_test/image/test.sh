@@ -32,7 +32,7 @@ export HOME=$work/lib RABBITMQ_NODENAME=rabbit@localhost RABBITMQ_MNESIA_BASE=$w
 check() {
 	local name=$1 out
 	shift
-	if out=$(timeout 20 "$@" 2>&1); then
+	if out=$(timeout 60 "$@" 2>&1); then
 		passed=$((passed + 1))
 		return
 	fi
@@ -44,7 +44,7 @@ check() {
 wants() {
 	local name=$1 pattern=$2 out
 	shift 2
-	out=$(timeout 20 "$@" 2>&1)
+	out=$(timeout 60 "$@" 2>&1)
 	if grep -qE -- "$pattern" <<<"$out"; then
 		passed=$((passed + 1))
 		return
@@ -60,7 +60,7 @@ start() {
 	env RABBITMQ_CONFIG_FILE="$work/etc/rabbitmq" RABBITMQ_CONFIG_FILES="$work/etc/conf.d" \
 		RABBITMQ_ENABLED_PLUGINS_FILE="$work/etc/enabled_plugins" RABBITMQ_LOGS=- "$@" rabbitmq-server >"$log" 2>&1 &
 	broker=$!
-	for _ in $(seq 200); do
+	for _ in $(seq 1200); do
 		grep -q 'Server startup complete' "$log" && return
 		kill -0 "$broker" 2>/dev/null || break
 		sleep 0.05
@@ -82,7 +82,7 @@ stop() {
 
 health() { # USER:PASSWORD
 	check "ping" rabbitmq-diagnostics -q ping
-	check "ping with a time limit" rabbitmq-diagnostics ping -t 5
+	check "ping with a time limit" rabbitmq-diagnostics ping -t 50
 	check "check_running" rabbitmq-diagnostics -q check_running
 	check "check_local_alarms" rabbitmq-diagnostics -q check_local_alarms
 	check "check_port_connectivity" rabbitmq-diagnostics check_port_connectivity
@@ -92,8 +92,8 @@ health() { # USER:PASSWORD
 	check "status of rabbitmqctl" rabbitmqctl status
 	check "node_health_check" rabbitmqctl node_health_check
 	check "await_startup" rabbitmqctl await_startup
-	check "wait for the pid file" rabbitmqctl wait "$work/lib/mnesia/rabbit@localhost.pid" --timeout 10
-	check "await_online_quorum_plus_one" rabbitmq-upgrade await_online_quorum_plus_one -t 5
+	check "wait for the pid file" rabbitmqctl wait "$work/lib/mnesia/rabbit@localhost.pid" --timeout 50
+	check "await_online_quorum_plus_one" rabbitmq-upgrade await_online_quorum_plus_one -t 50
 	check "port 5672" bash -c 'exec 3<>/dev/tcp/127.0.0.1/5672'
 	local path
 	for path in overview health/checks/alarms health/checks/local-alarms health/checks/virtual-hosts health/checks/port-listener/5672; do
@@ -177,7 +177,7 @@ echo '== what is wrong stops the start'
 echo 'listener.tcp.default = 5672' >"$work/etc/conf.d/99-wrong.conf"
 code=0
 SECRET=x RABBITMQ_CONFIG_FILE=$work/etc/rabbitmq RABBITMQ_CONFIG_FILES=$work/etc/conf.d \
-	command timeout 20 rabbitmq-server >"$log" 2>&1 || code=$?
+	command timeout 60 rabbitmq-server >"$log" 2>&1 || code=$?
 check "exit code 1" test "$code" = 1
 wants "the line that is wrong" '99-wrong.conf:1: there is no setting listener.tcp.default; did you mean listeners.tcp.default' cat "$log"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Moves a RabbitMQ to the broker at AMQP_URL and LEVERET_MANAGEMENT_LISTEN: the
+# Moves a RabbitMQ to the broker at AMQP_URL and API_URL: the
 # program is interrupted by a signal, killed, and run to its end. Everything must
 # be there then, in order, as it was, and no more of it twice than was under way
 # when it was killed.
@@ -10,22 +10,25 @@ count=3000
 prefetch=50
 messages() { "$root/scripts/python" "$root/interop_test/migrate/messages.py" "$@"; }
 migrate=("$leveret" migrate "$RABBITMQ_URL" --management "$RABBITMQ_API" --to "${AMQP_URL%/}"
-	--to-management "http://$LEVERET_MANAGEMENT_LISTEN" --prefetch "$prefetch")
-# interrupted SIGNAL: ends a migration when it has moved something.
+	--to-management "$API_URL" --prefetch "$prefetch")
+# interrupted SIGNAL: ends a migration when it has moved something. It stands still
+# while this looks how much that is, so that it cannot be done before.
 interrupted() {
 	before=$(moved)
 	"${migrate[@]}" --json >"$log" 2>&1 &
 	pid=$!
-	while kill -0 "$pid" 2>/dev/null && [ "$(moved)" -le "$((before + 100))" ]; do
-		sleep 0.02
+	while kill -STOP "$pid" 2>/dev/null && [ "$(moved)" -le "$((before + 100))" ]; do
+		kill -CONT "$pid"
+		sleep 0.05
 	done
-	kill "-$1" "$pid"
+	kill "-$1" "$pid" 2>/dev/null || true # the code tells if it has ended
+	kill -CONT "$pid" 2>/dev/null || true
 	code=0
 	wait "$pid" || code=$?
 }
 # moved is how many messages are in the target's queues.
 moved() {
-	"$leveret" list_queues --url "http://$LEVERET_MANAGEMENT_LISTEN" -s messages | awk '{ n += $1 } END { print n + 0 }'
+	"$leveret" list_queues --url "$API_URL" -s messages | awk '{ n += $1 } END { print n + 0 }'
 }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

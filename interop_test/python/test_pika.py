@@ -19,7 +19,7 @@ from pika.exceptions import (
 )
 
 URL = os.environ["AMQP_URL"]
-PATIENCE = 20  # seconds to wait for what must come
+PATIENCE = 60  # seconds to wait for what must come
 
 
 class BlockingTest(unittest.TestCase):

@@ -30,7 +30,7 @@ echo 'ssl_options.password = sesame' >>"$work/leveret.conf"
 "$leveret" --config "$work/leveret.conf" --listen 127.0.0.1:0 --data-dir "$work/data" --management-listen off --management-tls-listen 127.0.0.1:0 \
 	--prometheus-listen off >"$log" 2>&1 &
 broker=$!
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
 	grep -q 'Server startup complete' "$log" && break
 	kill -0 "$broker" 2>/dev/null || break
 	sleep 0.05
@@ -56,7 +56,7 @@ try() {
 }
 
 shake() { # OPTION... prints what openssl tells of a handshake
-	timeout 20 openssl s_client -connect "127.0.0.1:$TLS_PORT" -servername localhost -CAfile "$work/tls/ca.pem" -verify_return_error "$@" </dev/null 2>&1
+	timeout 60 openssl s_client -connect "127.0.0.1:$TLS_PORT" -servername localhost -CAfile "$work/tls/ca.pem" -verify_return_error "$@" </dev/null 2>&1
 }
 fingerprint() { shake | openssl x509 -noout -fingerprint -sha256; }
 
@@ -67,8 +67,8 @@ try "HTTPS" curl -fsS --cacert "$work/tls/ca.pem" -u guest:guest "$HTTPS/api/ove
 put() { curl -fsS --cacert "$work/tls/ca.pem" -u guest:guest -X PUT -d "$2" "$HTTPS/api/$1"; }
 try "a user without a password" put users/alice '{"password_hash":"","tags":""}'
 try "its permissions" put permissions/%2f/alice '{"configure":".*","write":".*","read":".*"}'
-try "Node: amqplib" timeout 100 env NODE_PATH=interop_test/node/node_modules node --test interop_test/tls/tls.test.js
-try "Python: pika" timeout 100 scripts/python interop_test/tls/test_tls.py
+try "Node: amqplib" timeout 300 env NODE_PATH=interop_test/node/node_modules node --test interop_test/tls/tls.test.js
+try "Python: pika" timeout 300 scripts/python interop_test/tls/test_tls.py
 
 before=$(fingerprint)
 "$leveret" tls generate "$work/new" --hosts localhost,127.0.0.1 >/dev/null
@@ -76,7 +76,7 @@ cp "$work/new/ca.pem" "$work/tls/ca.pem"
 cp "$work/new/server.pem" "$work/tls/server.pem"
 openssl pkcs8 -topk8 -in "$work/new/server.key" -passout pass:sesame -out "$work/tls/server.enc"
 kill -HUP "$broker"
-for _ in $(seq 100); do
+for _ in $(seq 1200); do
 	grep -q 'SIGHUP received: certificates read again' "$log" && break
 	sleep 0.05
 done

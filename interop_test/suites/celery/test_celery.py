@@ -27,7 +27,7 @@ from kombu import Connection, Consumer, Exchange, Producer, Queue  # noqa: E402
 import application as scenario  # noqa: E402
 from application import app  # noqa: E402
 
-PATIENCE = 30  # seconds to wait for what must come
+PATIENCE = 120  # seconds to wait for what must come
 MAIN = "main@test"
 
 
@@ -148,10 +148,10 @@ class Time(unittest.TestCase):
         self.assertGreaterEqual(datetime.datetime.now(datetime.timezone.utc), eta)
 
     def test_waiting_tasks_do_not_hold_up_others(self):
-        later = [scenario.add.apply_async((i, 0), countdown=3) for i in range(30)]
+        later = [scenario.add.apply_async((i, 0), countdown=10) for i in range(30)]
         start = time.monotonic()
         self.assertEqual(scenario.add.delay(5, 5).get(timeout=PATIENCE), 10)
-        self.assertLess(time.monotonic() - start, 2.9)
+        self.assertLess(time.monotonic() - start, 9.9)
         self.assertEqual([r.get(timeout=PATIENCE) for r in later], list(range(30)))
 
     def test_expired_task_is_revoked(self):
@@ -263,9 +263,11 @@ class RemoteControl(unittest.TestCase):
         self.inspect = app.control.inspect(destination=[MAIN], timeout=PATIENCE)
 
     def test_ping(self):
-        replies = app.control.ping(timeout=2)
-        self.assertIn({MAIN: {"ok": "pong"}}, replies)
-        self.assertIn({"chords@test": {"ok": "pong"}}, replies)
+        def answered():
+            replies = app.control.ping(timeout=2)
+            return all({name: {"ok": "pong"}} in replies for name in (MAIN, "chords@test"))
+
+        wait_until(answered)
 
     def test_ping_one(self):
         self.assertEqual(app.control.ping(destination=[MAIN], timeout=PATIENCE), [{MAIN: {"ok": "pong"}}])
@@ -282,17 +284,17 @@ class RemoteControl(unittest.TestCase):
         self.assertIn("scenario", [q["name"] for q in self.inspect.active_queues()[MAIN]])
 
     def test_active(self):
-        result = scenario.nap.delay(3)
+        result = scenario.nap.delay(10)
         wait_until(lambda: result.id in [t["id"] for t in self.inspect.active()[MAIN]])
-        self.assertEqual(result.get(timeout=PATIENCE), 3)
+        self.assertEqual(result.get(timeout=PATIENCE), 10)
 
     def test_scheduled(self):
-        result = scenario.add.apply_async((1, 1), countdown=4)
+        result = scenario.add.apply_async((1, 1), countdown=10)
         wait_until(lambda: result.id in [t["request"]["id"] for t in self.inspect.scheduled()[MAIN]])
         self.assertEqual(result.get(timeout=PATIENCE), 2)
 
     def test_revoke(self):
-        result = scenario.add.apply_async((1, 1), countdown=3)
+        result = scenario.add.apply_async((1, 1), countdown=10)
         result.revoke()
         with self.assertRaises(TaskRevokedError):
             result.get(timeout=PATIENCE)
@@ -437,11 +439,11 @@ class Restarts(unittest.TestCase):
         self.addCleanup(worker.stop)
         worker.wait_ready()
         self.addCleanup(delete_queue, "scenario.leaving")
-        results = [scenario.nap.apply_async((2,), queue="scenario.leaving") for _ in range(3)]
+        results = [scenario.nap.apply_async((10,), queue="scenario.leaving") for _ in range(3)]
         inspect = app.control.inspect(destination=["leaving@test"], timeout=PATIENCE)
         wait_until(lambda: results[0].id in [t["id"] for t in inspect.active()["leaving@test"]])
         worker.stop()
-        self.assertEqual(results[0].get(timeout=PATIENCE), 2)
+        self.assertEqual(results[0].get(timeout=PATIENCE), 10)
         with Connection(scenario.BROKER) as connection:
             queue = Queue("scenario.leaving", channel=connection.default_channel)
             returned = [queue.get(no_ack=True) for _ in range(2)]
