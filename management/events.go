@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/queue"
@@ -33,7 +35,7 @@ const (
 func events(r *request) (reply, error) {
 	v, exists := r.s.cfg.VHosts.Get("/")
 	if !exists {
-		return reply{}, errNotFound
+		return reply{}, &failure{http.StatusNotFound, "not_found", "events are published in the virtual host '/', which there is not; create it"}
 	}
 	return reply{status: http.StatusOK, stream: func() error {
 		select {
@@ -98,7 +100,7 @@ func (r *request) forward(ctx context.Context, q queue.Queue, sub *queue.Subscri
 			b = append(b, ": still here\n\n"...)
 		case <-in.wake:
 			for _, m := range in.take() {
-				b = appendEvent(b, m, q.Name())
+				b = r.appendEvent(b, m, q.Name())
 			}
 			q.Resume(sub)
 			if st := q.Status(); st.Dropped > lost {
@@ -110,19 +112,37 @@ func (r *request) forward(ctx context.Context, q queue.Queue, sub *queue.Subscri
 }
 
 // appendEvent appends one event in the form of server-sent events, unless it is
-// about the stream's own queue.
-func appendEvent(dst []byte, m *message.Message, own string) []byte {
+// about the stream's own queue, or nothing for the user.
+func (r *request) appendEvent(dst []byte, m *message.Message, own string) []byte {
 	var p frames.Properties
 	var fields frames.Table
 	if p.Parse(m.Header) == nil {
 		fields, _ = p.Table() // the broker has made it
 	}
-	if to, _ := fields.Lookup("destination_name"); to == own {
+	if to, _ := fields.Lookup("destination_name"); to == own || !r.mayHear(m.RoutingKey, fields) {
 		return dst
 	}
 	dst = append(append(dst, "event: "...), m.RoutingKey...)
 	dst = appendJSON(append(dst, "\ndata: "...), fields)
 	return append(dst, "\n\n"...)
+}
+
+// mayHear says whether the user may know of an event, as of the lists of the API: of
+// clients and vhosts monitors know all, of users and permissions administrators only,
+// of what is in a vhost who has a permission there.
+func (r *request) mayHear(key string, fields frames.Table) bool {
+	if r.user.Has(auth.Administrator) {
+		return true
+	}
+	switch what, _, _ := strings.Cut(key, "."); what {
+	case "connection", "channel", "consumer", "vhost":
+		return true
+	case "user", "permission", "topic":
+		return false
+	}
+	v, _ := fields.Lookup("vhost")
+	name, inVHost := v.(string)
+	return !inVHost || r.sees(name)
 }
 
 // An inbox is the consumer of a stream.

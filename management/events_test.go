@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/vhost"
@@ -133,4 +134,45 @@ func TestListenersToEventsAreBounded(t *testing.T) {
 		a.s.streams <- struct{}{}
 	}
 	has(t, a.do("GET", "/events", "", 503), J{"error": "too_many_streams"})
+}
+
+func TestEventsNeedTheDefaultVHost(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("DELETE", "/vhosts/%2F", "", 204)
+	has(t, a.do("GET", "/events", "", 404), J{"reason": "events are published in the virtual host '/', which there is not; create it"})
+}
+
+// A monitor hears of no more than the lists of the API tell it.
+func TestWhoHearsOfWhichEvents(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/vhosts/v", "", 201)
+	for _, tag := range []string{"monitoring", "administrator"} {
+		a.user(tag, tag)
+	}
+	a.do("PUT", "/permissions/%2F/monitoring", `{"configure":"","write":"","read":""}`, 201)
+	of := func(vhost string) frames.Table { return frames.Table{{Name: "vhost", Value: vhost}} }
+	for _, tt := range []struct {
+		key    string
+		fields frames.Table
+		want   bool // by the monitor
+	}{
+		{"queue.created", of("/"), true},
+		{"queue.created", of("v"), false},
+		{"binding.deleted", of("v"), false},
+		{"policy.set", of("v"), false},
+		{"vhost.created", frames.Table{{Name: "name", Value: "v"}}, true},
+		{"connection.created", of("v"), true},
+		{"consumer.created", of("v"), true},
+		{"alarm.set", nil, true},
+		{"permission.created", of("/"), false},
+		{"user.created", nil, false},
+	} {
+		for tag, want := range map[string]bool{"monitoring": tt.want, "administrator": true} {
+			r := &request{s: a.s}
+			r.user, _ = a.s.cfg.Auth.Authenticate(tag, "secret", auth.Credentials{Loopback: true})
+			if got := r.mayHear(tt.key, tt.fields); got != want {
+				t.Errorf("%s %v by %s: %v, want %v", tt.key, tt.fields, tag, got, want)
+			}
+		}
+	}
 }

@@ -81,6 +81,9 @@ func normalized(t *testing.T, raw []byte) map[string][]string {
 		}
 		lines := []string{}
 		for _, item := range list {
+			if limits, isList := item.(object)["value"].([]any); isList && len(limits) == 0 {
+				continue // limits that were cleared
+			}
 			b, err := json.Marshal(withoutDefaults(item.(object))) // maps come out sorted
 			if err != nil {
 				t.Fatal(err)
@@ -154,6 +157,8 @@ func compare(t *testing.T, got, want map[string][]string) {
 func TestDefinitionsRoundTrip(t *testing.T) {
 	rabbit, ours := apiAt(t, "RABBITMQ_API"), apiAt(t, "API_URL")
 	rabbit.do("POST", "definitions", topology(), 204)
+	rabbit.do("PUT", "vhost-limits/a%2Fb%20c/max-queues", object{"value": 9}, 204)
+	rabbit.do("DELETE", "vhost-limits/a%2Fb%20c/max-queues", nil, 204) // which leaves a trace
 	exported := rabbit.do("GET", "definitions", nil, 200)
 	want := normalized(t, exported)
 	for _, section := range []string{"users", "vhosts", "permissions", "topic_permissions", "parameters", "global_parameters", "policies", "queues", "exchanges", "bindings"} {
