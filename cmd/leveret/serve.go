@@ -23,6 +23,8 @@ const echo = 300 * time.Millisecond
 
 // serve runs a broker until a signal says stop. The flags are those given.
 func serve(flags map[string]string) error {
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP) // it must not end the process while it starts or stops, either
 	cfg, err := config.Load(flags, os.LookupEnv)
 	if err != nil {
 		return err
@@ -43,17 +45,16 @@ func serve(flags map[string]string) error {
 	if err != nil {
 		return err
 	}
-	if err := runBroker(cfg, log); err != nil {
+	if err := runBroker(cfg, log, reload); err != nil {
 		return err
 	}
 	return pid.remove()
 }
 
 // runBroker starts a broker and stops it in order when a signal says so.
-func runBroker(cfg config.Config, log *programLog) error {
-	signals, reload := make(chan os.Signal, 2), make(chan os.Signal, 1)
+func runBroker(cfg config.Config, log *programLog, reload <-chan os.Signal) error {
+	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	signal.Notify(reload, syscall.SIGHUP) // it must not end the process while it starts or stops, either
 	b := broker.New(cfg, log.Logger)
 	b.LogLevel = log.levels.Set
 	if _, err := b.Start(); err != nil {
