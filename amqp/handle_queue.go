@@ -28,7 +28,7 @@ func (ch *channel) queueDeclare(m *frames.QueueDeclare) error {
 	}
 	s := q.Status()
 	consumers := s.Consumers
-	if d, ok := q.(interface{ DeclaredConsumers() int }); ok { // a stream's readers do not count (RabbitMQ 4.0)
+	if d, ok := q.(interface{ DeclaredConsumers() int }); ok { // not all of them count (RabbitMQ 4.0)
 		consumers = d.DeclaredConsumers()
 	}
 	ch.replyLate(false, &frames.QueueDeclareOk{Queue: q.Name(), MessageCount: uint32(min(s.Ready, math.MaxUint32)), ConsumerCount: uint32(consumers)})

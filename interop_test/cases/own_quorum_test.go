@@ -173,6 +173,7 @@ func TestQuorumSingleActiveConsumerFailsOver(t *testing.T) {
 	a.want(`deliver a #1 /q "0"`, `deliver a #2 /q "1"`)
 	c.ok(c.consume("q", "b", "", nil))
 	c.wantNothing()
+	c.is(c.declare("q", "p", nil), "ok q 3 1") // only the active one counts
 	_ = a.sock.Close()
 	a.ended = "closed"
 	c.want(`deliver b #1 redelivered /q "0"`, `deliver b #2 redelivered /q "1"`, `deliver b #3 /q "2"`, `deliver b #4 /q "3"`, `deliver b #5 /q "4"`)

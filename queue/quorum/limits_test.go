@@ -186,6 +186,9 @@ func TestSingleActiveTakeOver(t *testing.T) {
 	h.Publish("0", "1", "2", "3", "4")
 	queuetest.Equal(t, "low", low.Bodies(), []string{"0", "1"})
 	high, higher := h.Consume(tagged("high", 5)), h.Consume(tagged("higher", 9))
+	if n := h.Queue.(*Queue).DeclaredConsumers(); n != 1 || h.Queue.Status().Consumers != 3 {
+		t.Errorf("%d consumers declared of %d, want the active one of 3", n, h.Queue.Status().Consumers)
+	}
 	held := low.Held()
 	h.Queue.Settle(low.Sub, held[:1], queue.Accepted)
 	if !low.Active() || h.Queue.Status().ActiveTag != "low" {

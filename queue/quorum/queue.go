@@ -151,6 +151,17 @@ func (q *Queue) LogID() persistence.LogID { return q.log.ID() }
 // "<queue> does not support global qos" (RabbitMQ 4.0).
 func (q *Queue) RefusesGlobalQos() bool { return true }
 
+// DeclaredConsumers is the consumer count that declare-ok shows: of consumers
+// of which one is active at a time, that one (RabbitMQ 4.0).
+func (q *Queue) DeclaredConsumers() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n := q.consumers.Len(); n == 0 || !q.spec.Arguments.SingleActive {
+		return n
+	}
+	return 1
+}
+
 // nowLocked is the time in Unix milliseconds, asked once per turn.
 func (q *Queue) nowLocked() int64 {
 	if q.now == 0 {
