@@ -167,7 +167,8 @@ func (l *list) turn(dst []byte, r *request, rows []row, before int) ([]byte, int
 	return l.appendRows(dst, r, rows, before)
 }
 
-// sort sorts by the one key of the query. What is equal keeps its order.
+// sort sorts by the one key of the query. What is equal keeps its order, or is reversed
+// as well (RabbitMQ 4.0).
 func (l *list) sort(r *request) {
 	key := r.query.Get("sort")
 	reverse := r.flag("sort_reverse")
@@ -194,13 +195,10 @@ func (l *list) sort(r *request) {
 			all[i].key = sortable(w.object(r, l.details), key)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b keyed) int {
-		c := compare(a.key, b.key)
-		if reverse {
-			return -c
-		}
-		return c
-	})
+	slices.SortStableFunc(all, func(a, b keyed) int { return compare(a.key, b.key) })
+	if reverse {
+		slices.Reverse(all)
+	}
 	for i := range all {
 		l.rows[i] = all[i].row
 	}
