@@ -51,7 +51,7 @@ func TestNamesAreCompleted(t *testing.T) {
 
 // A shell must not wait, and has no place for an error.
 func TestCompletionWithoutABroker(t *testing.T) {
-	ask(t, "http://"+freeAddress(t))
+	ask(t, "http://"+nobody)
 	if got := completed(t, "rabbitmqctl", "purge_queue", ""); len(got) != 0 {
 		t.Errorf("offers %q without a broker", got)
 	}

@@ -8,7 +8,7 @@ import (
 // What is encrypted comes back, with a passphrase from standard input, too. No broker
 // is asked.
 func TestEncryptAndDecrypt(t *testing.T) {
-	ask(t, "http://"+freeAddress(t))
+	ask(t, "http://"+nobody)
 	for _, tt := range []struct{ encrypt, decrypt, value, prefix, want string }{
 		{"encode", "decode", `"foo"`, `{encrypted,<<"`, `"foo"`},
 		{"encode", "decode", `<<"foo">>`, `{encrypted,<<"`, `"foo"`},

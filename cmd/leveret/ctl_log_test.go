@@ -58,11 +58,17 @@ func startSelf(t *testing.T, args ...string) {
 // The level of the program's own log changes while it runs, and log_tail shows the
 // end of its file.
 func TestLogLevelAndTail(t *testing.T) {
-	dir, address := t.TempDir(), freeAddress(t)
+	dir := t.TempDir()
 	file := filepath.Join(dir, "broker.log")
-	startSelf(t, "serve", "--listen", address, "--data-dir", dir, "--management-listen", "off", "--prometheus-listen", "off", "--log-file", file)
+	startSelf(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--management-listen", "off", "--prometheus-listen", "off", "--log-file", file)
 	ask(t, "")
 	t.Setenv("LEVERET_DATA_DIR", dir)
+	started, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(started), "started TCP listener on ")
+	address := strings.Fields(rest + " none")[0]
 	refused := func() string {
 		t.Helper()
 		c, err := net.Dial("tcp", address)

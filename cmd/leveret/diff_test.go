@@ -30,7 +30,7 @@ func writeFile(t *testing.T, name, text string) string {
 }
 
 func TestDefinitionsDiff(t *testing.T) {
-	ask(t, "http://"+freeAddress(t)) // no broker is asked
+	ask(t, "http://"+nobody) // no broker is asked
 	a, b := writeFile(t, "a.json", someDefinitions), writeFile(t, "b.json", otherDefinitions)
 	code, out, errs := call(t, "", "leveret", "definitions", "diff", a, b)
 	want := "vhosts\n  - old\nqueues\n  - / gone\n  ~ / q\n" +

@@ -28,8 +28,8 @@ func TestConsumeOverAMQP(t *testing.T) {
 		t.Errorf("%s messages are left, want none", out)
 	}
 	for uri, want := range map[string]int{
-		uri:                              exitData, // no such queue
-		"amqp://" + freeAddress(t) + "/": exitUnavailable,
+		uri:                      exitData, // no such queue
+		"amqp://" + nobody + "/": exitUnavailable,
 		"amqp://guest:wrong@" + addr.String() + "/": exitUnavailable,
 	} {
 		if code, _, errs := call(t, "", "leveret", "consume", "nothing", "--uri", uri); code != want {
