@@ -131,8 +131,12 @@ func parseArguments(args []string) (arguments, error) {
 // only says which arguments are missing, or are too many.
 func (a arguments) only(must, may string) error {
 	for name := range strings.FieldsSeq(must) {
-		if _, there := a[name]; !there {
+		value, there := a[name]
+		switch {
+		case !there:
 			return exitf(exitUsage, "mandatory argument %q is missing", name)
+		case value == "" && slices.Contains([]string{"name", "queue", "user", "vhost", "component", "destination"}, name):
+			return exitf(exitUsage, "argument %q must not be empty", name) // in a path of the API it would mean all
 		}
 	}
 	known := strings.Fields(must + " " + may)
