@@ -27,6 +27,8 @@ type totals struct {
 	vhosts map[string]*figures
 	past   pastFigures // of what is gone
 	churn  counters    // what has come and gone since the start
+	// unroutable is how many publishes have reached no queue, returned or not.
+	unroutable uint64
 }
 
 func (t *totals) of(vhost string) *figures {
@@ -49,7 +51,8 @@ func (t *totals) orNone(vhost string) *figures {
 // collect adds up what there is now. If each is not nil it gets every object
 // with its figures, which it may not keep.
 func collect(cfg *Config, each func(p part, c *counters)) *totals {
-	t := &totals{at: time.Now(), vhosts: make(map[string]*figures), past: readPast(cfg), churn: churnCounters(cfg)}
+	t := &totals{at: time.Now(), vhosts: make(map[string]*figures), past: readPast(cfg), churn: churnCounters(cfg),
+		unroutable: cfg.VHosts.Unroutable()} // before what was returned of them is read
 	if each == nil {
 		each = func(part, *counters) {}
 	}

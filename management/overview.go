@@ -84,6 +84,9 @@ func (r *request) visibleFigures() (sum *figures, all bool) {
 			all = false
 		}
 	}
+	if !all {
+		sum.counters[mDropUnroutable] = 0 // it is known of all vhosts together only
+	}
 	return sum, all
 }
 

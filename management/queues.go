@@ -309,8 +309,8 @@ func bytesInMemory(st *queue.Status) int64 {
 
 // share is the part of total that n of all have on average.
 func share(total int64, n, all int) int64 {
-	if all == 0 {
-		return 0
+	if n >= all {
+		return total // exactly; 0 of an empty queue
 	}
 	return total / int64(all) * int64(n)
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,8 +21,9 @@ const maxHistories = 1000
 // A sampler remembers figures, for rates and histories. One goroutine samples;
 // requests read what it found. Nothing is touched between two samples.
 type sampler struct {
-	cfg   *Config // immutable
-	batch batch   // owned by whoever samples: New, then run
+	mostDropped atomic.Int64 // see dropped
+	cfg         *Config      // immutable
+	batch       batch        // owned by whoever samples: New, then run
 
 	mu        sync.RWMutex // guards the fields below; held for one sampling or one look
 	round     uint64       // counts samplings
@@ -91,10 +93,30 @@ func (s *sampler) adjustLocked(t *totals) {
 	for vhost, c := range t.past.byVHost() {
 		t.orNone(vhost).counters.plus(c)
 	}
+	t.churn[mDropUnroutable] = s.dropped(t)
 	for vhost, c := range s.zero {
 		t.orNone(vhost).counters.minus(c)
 	}
 	t.churn.minus(&s.zeroChurn)
+}
+
+// dropped is how many publishes since the start were neither routed nor returned. It
+// does not fall: what is returned meanwhile is counted the next time.
+func (s *sampler) dropped(t *totals) int64 {
+	var returned int64
+	for _, f := range t.vhosts {
+		returned += f.counters[mReturnUnroutable]
+	}
+	n := int64(t.unroutable) - returned
+	for {
+		peak := s.mostDropped.Load()
+		if n <= peak {
+			return peak
+		}
+		if s.mostDropped.CompareAndSwap(peak, n) {
+			return n
+		}
+	}
 }
 
 // sample takes one sample of everything.

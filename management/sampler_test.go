@@ -1,6 +1,7 @@
 package management
 
 import (
+	"net/http"
 	"regexp"
 	"slices"
 	"testing"
@@ -77,6 +78,49 @@ func TestTotalsKeepWhatIsGone(t *testing.T) {
 			t.Errorf("published after the reset: %v, want 0", got)
 		}
 	})
+}
+
+func TestDroppedPublishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		a.user("m", "management")
+		const lost = `{"properties":{},"routing_key":"none","payload":"","payload_encoding":"string"}`
+		for range 3 {
+			a.do("POST", "/exchanges/%2F/amq.direct/publish", lost, 200)
+		}
+		a.conns.channels = append(a.conns.channels, Channel{Connection: "c", Number: 1, VHost: "/", Returned: 1}) // one of them
+		dropped := func(edit func(*http.Request)) any {
+			return decode(t, a.request("GET", "/overview", "", edit).Body).(J)["message_stats"].(J)["drop_unroutable"]
+		}
+		sleep(sampleInterval)
+		if got := dropped(nil); got != 2.0 {
+			t.Errorf("dropped: %v, want 2", got)
+		}
+		if got := dropped(as("m")); got != 0.0 {
+			t.Errorf("who sees no vhost is told of %v, want 0", got)
+		}
+		a.conns.channels[0].Returned = 2 // it was on its way
+		sleep(sampleInterval)
+		if got := dropped(nil); got != 2.0 {
+			t.Errorf("the counter falls to %v, want 2", got)
+		}
+		a.do("DELETE", "/reset", "", 204)
+		if got := dropped(nil); got != 0.0 {
+			t.Errorf("after the reset: %v, want 0", got)
+		}
+	})
+}
+
+func TestShareOfBytes(t *testing.T) {
+	for _, tt := range []struct {
+		total  int64
+		n, all int
+		want   int64
+	}{{118, 18, 18, 118}, {118, 0, 18, 0}, {100, 5, 10, 50}, {0, 0, 0, 0}, {1 << 62, 1, 1 << 30, 1 << 32}} {
+		if got := share(tt.total, tt.n, tt.all); got != tt.want {
+			t.Errorf("share(%d, %d, %d) = %d, want %d", tt.total, tt.n, tt.all, got, tt.want)
+		}
+	}
 }
 
 func TestChurn(t *testing.T) {
