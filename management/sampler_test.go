@@ -88,7 +88,12 @@ func TestDroppedPublishes(t *testing.T) {
 		for range 3 {
 			a.do("POST", "/exchanges/%2F/amq.direct/publish", lost, 200)
 		}
-		a.conns.channels = append(a.conns.channels, Channel{Connection: "c", Number: 1, VHost: "/", Returned: 1}) // one of them
+		returned := func(n uint64) {
+			a.conns.mu.Lock()
+			defer a.conns.mu.Unlock()
+			a.conns.channels = []Channel{{Connection: "c", Number: 1, VHost: "/", Returned: n}}
+		}
+		returned(1) // of the three
 		dropped := func(edit func(*http.Request)) any {
 			return decode(t, a.request("GET", "/overview", "", edit).Body).(J)["message_stats"].(J)["drop_unroutable"]
 		}
@@ -99,7 +104,7 @@ func TestDroppedPublishes(t *testing.T) {
 		if got := dropped(as("m")); got != 0.0 {
 			t.Errorf("who sees no vhost is told of %v, want 0", got)
 		}
-		a.conns.channels[0].Returned = 2 // it was on its way
+		returned(2) // it was on its way
 		sleep(sampleInterval)
 		if got := dropped(nil); got != 2.0 {
 			t.Errorf("the counter falls to %v, want 2", got)
