@@ -3,6 +3,7 @@ package persistence
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -78,11 +79,15 @@ func TestAllocationsOfLoad(t *testing.T) {
 	if allocs := testing.AllocsPerRun(5, load) / n; allocs > 0.05 {
 		t.Errorf("%v allocations a record, want at most 0.05", allocs)
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	load()
-	runtime.ReadMemStats(&after)
-	if size := float64(after.TotalAlloc-before.TotalAlloc) / n; size > 140 {
+	size := math.Inf(1)
+	for range 5 { // what else is going on is not in all of them
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		load()
+		runtime.ReadMemStats(&after)
+		size = min(size, float64(after.TotalAlloc-before.TotalAlloc)/n)
+	}
+	if size > 140 {
 		t.Errorf("%v bytes allocated for a record with a body of 100, want at most 140", size)
 	}
 }

@@ -2,6 +2,7 @@ package vhost
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 )
@@ -32,17 +33,20 @@ func TestAllocIdleQueue(t *testing.T) {
 	v, _ := set.Get("/")
 	for _, durable := range []bool{false, true} {
 		const n = 2000
-		each := heapUse(func() {
-			var by laterActor
-			for i := range n {
-				if _, err := v.DeclareQueue(&by, QueueDeclare{Name: fmt.Sprintf("idle-%t-%d", durable, i), Durable: durable}); err != nil {
+		each := int64(math.MaxInt64)
+		for round := range 3 { // what else is going on is not in all of them
+			each = min(each, heapUse(func() {
+				var by laterActor
+				for i := range n {
+					if _, err := v.DeclareQueue(&by, QueueDeclare{Name: fmt.Sprintf("idle-%t-%d", durable, round*n+i), Durable: durable}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := by.changes.Wait(); err != nil {
 					t.Fatal(err)
 				}
-			}
-			if err := by.changes.Wait(); err != nil {
-				t.Fatal(err)
-			}
-		}) / n
+			})/n)
+		}
 		if each > idleQueueBudget {
 			t.Errorf("durable %t: an idle queue keeps %d bytes, the budget is %d", durable, each, idleQueueBudget)
 		}
