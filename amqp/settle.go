@@ -42,7 +42,7 @@ func (ch *channel) settleTags(tag uint64, multiple bool, how queue.Outcome) erro
 		return frames.Errorf(frames.PreconditionFailed, "unknown delivery tag %d", tag)
 	}
 	if ch.tx != nil {
-		ch.tx.settle(list, how)
+		ch.tx.settle(ch, list, how)
 		return nil
 	}
 	ch.settle(list, how)

@@ -17,6 +17,7 @@ type channelCounts struct {
 	published, confirmable, confirmed, returned atomic.Uint64
 	delivered, deliveredNoAck, got, gotNoAck    atomic.Uint64
 	getEmpty, acked, redelivered                atomic.Uint64
+	uncommitted, acksUncommitted                atomic.Int64 // of the transaction
 }
 
 // A ConnectionInfo is a snapshot of one open connection.
@@ -51,6 +52,8 @@ type ChannelInfo struct {
 	Consumers      int
 	Unacked        int
 	Unconfirmed    int
+	Uncommitted    int // published in a transaction that is not committed
+	AcksWaiting    int // deliveries settled in it
 
 	// Counters since the channel was opened.
 	Published, Confirmed, Returned           uint64
@@ -131,6 +134,7 @@ func (ch *channel) snapshot() ChannelInfo {
 		Published: n.published.Load(), Confirmed: n.confirmed.Load(), Returned: n.returned.Load(),
 		Delivered: n.delivered.Load(), DeliveredNoAck: n.deliveredNoAck.Load(), Got: n.got.Load(), GotNoAck: n.gotNoAck.Load(),
 		GetEmpty: n.getEmpty.Load(), Acked: n.acked.Load(), Redelivered: n.redelivered.Load(),
+		Uncommitted: int(n.uncommitted.Load()), AcksWaiting: int(n.acksUncommitted.Load()),
 	}
 	if s.Confirm {
 		s.Unconfirmed = int(max(0, int64(n.confirmable.Load()-s.Confirmed)))

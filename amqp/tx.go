@@ -51,6 +51,7 @@ func (tx *transaction) add(ch *channel, rt *vhost.Route, m *message.Message) {
 		tx.receipt.Hold(1)
 	}
 	tx.seq++
+	ch.counts.uncommitted.Store(int64(tx.seq))
 	if !ch.pub.Add(rt, m, tx.receipt, tx.seq) && m.Mandatory {
 		tx.returns = append(tx.returns, m)
 	}
@@ -58,7 +59,8 @@ func (tx *transaction) add(ch *channel, rt *vhost.Route, m *message.Message) {
 
 // settle keeps deliveries to be settled at commit. The tags are gone from the
 // unacknowledged ones already.
-func (tx *transaction) settle(list []outstanding, how queue.Outcome) {
+func (tx *transaction) settle(ch *channel, list []outstanding, how queue.Outcome) {
+	ch.counts.acksUncommitted.Add(int64(len(list)))
 	tx.settled = append(tx.settled, settlement{append([]outstanding(nil), list...), how})
 	clear(list)
 }
@@ -80,6 +82,7 @@ func (ch *channel) txCommit() error {
 		ch.settle(s.list, s.how)
 	}
 	tx.settled = nil
+	ch.counts.acksUncommitted.Store(0)
 	if partial {
 		return frames.Errorf(frames.PreconditionFailed, "partial tx completion")
 	}
@@ -92,6 +95,7 @@ func (ch *channel) txCommit() error {
 func (tx *transaction) publish(ch *channel) (partial bool) {
 	r := tx.receipt
 	tx.receipt, tx.seq = nil, 0
+	ch.counts.uncommitted.Store(0)
 	if r == nil {
 		return false
 	}
@@ -118,6 +122,8 @@ func (tx *transaction) rollback(ch *channel) {
 	clear(tx.returns)
 	tx.returns = tx.returns[:0]
 	tx.receipt, tx.seq = nil, 0
+	ch.counts.uncommitted.Store(0)
+	ch.counts.acksUncommitted.Store(0)
 	out := ch.conn.out
 	out.mu.Lock()
 	for _, s := range tx.settled {

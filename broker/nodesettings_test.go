@@ -173,3 +173,41 @@ func TestDeprecatedFeatures(t *testing.T) {
 	_, err := ch.QueueDeclare("t", false, false, false, false, nil)
 	wantText(t, "a transient queue", err, "INTERNAL_ERROR - Feature `transient_nonexcl_queues` is deprecated.")
 }
+
+func TestUncommittedIsCounted(t *testing.T) {
+	b := start(t, func(*config.Config) {})
+	ch := channel(t, b)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := ch.QueueDeclare("tx", false, false, true, false, nil)
+	must(err)
+	publish := func() { must(ch.Publish("", "tx", false, false, amqp091.Publishing{})) }
+	publish()
+	publish()
+	want := func(what string, messages, acks int) {
+		t.Helper()
+		_, err := ch.QueueInspect("tx") // what came before it is handled then
+		must(err)
+		if list := b.server.Channels(); len(list) != 1 || list[0].Uncommitted != messages || list[0].AcksWaiting != acks {
+			t.Errorf("%s: channels %+v, want %d messages and %d acks uncommitted", what, list, messages, acks)
+		}
+	}
+	must(ch.Tx())
+	for range 2 {
+		d, _, err := ch.Get("tx", false)
+		must(err)
+		must(d.Ack(false))
+	}
+	publish()
+	want("in a transaction", 1, 2)
+	must(ch.TxRollback())
+	want("rolled back", 0, 0)
+	publish()
+	want("in the next", 1, 0)
+	must(ch.TxCommit())
+	want("committed", 0, 0)
+}

@@ -87,8 +87,8 @@ func (r *request) channelObject(c *Channel, peers map[string]object, d details) 
 		return o
 	}
 	o = append(o, member{"consumer_count", c.Consumers}, member{"prefetch_count", c.Prefetch},
-		member{"messages_unacknowledged", c.Unacked}, member{"messages_unconfirmed", c.Unconfirmed}, member{"messages_uncommitted", 0},
-		member{"acks_uncommitted", 0}, member{"pending_raft_commands", 0}, member{"confirm", c.Confirm}, member{"transactional", c.Tx})
+		member{"messages_unacknowledged", c.Unacked}, member{"messages_unconfirmed", c.Unconfirmed}, member{"messages_uncommitted", c.Uncommitted},
+		member{"acks_uncommitted", c.AcksWaiting}, member{"pending_raft_commands", 0}, member{"confirm", c.Confirm}, member{"transactional", c.Tx})
 	if c.GlobalPrefetch > 0 {
 		o.add("global_prefetch_count", c.GlobalPrefetch)
 	}

@@ -170,6 +170,8 @@ func channelMetrics() []channelFigure {
 		level("channel_consumers", "Consumers on channels", func(c *Channel) int { return c.Consumers }),
 		level("channel_messages_unacked", "Messages delivered on channels and not acknowledged yet", func(c *Channel) int { return c.Unacked }),
 		level("channel_messages_unconfirmed", "Messages published on channels and not confirmed yet", func(c *Channel) int { return c.Unconfirmed }),
+		level("channel_messages_uncommitted", "Messages published in transactions and not committed yet", func(c *Channel) int { return c.Uncommitted }),
+		level("channel_acks_uncommitted", "Acknowledgements in transactions that are not committed yet", func(c *Channel) int { return c.AcksWaiting }),
 		level("channel_prefetch", "Limit of unacknowledged messages of a whole channel; 0 is none", func(c *Channel) int { return c.GlobalPrefetch }),
 		level("consumer_prefetch", "Limit of unacknowledged messages of each new consumer of a channel; 0 is none", func(c *Channel) int { return c.Prefetch }),
 		count(channelPublish, "messages_published", "Messages published on channels", mPublish, func(c *Channel) uint64 { return c.Published }),

@@ -161,6 +161,8 @@ type Channel struct {
 	Consumers      int
 	Unacked        int
 	Unconfirmed    int
+	Uncommitted    int // published in a transaction that is not committed
+	AcksWaiting    int // deliveries settled in it
 
 	// Counters since the channel was opened.
 	Published, Confirmed, Returned           uint64
