@@ -27,6 +27,9 @@ type Broker struct {
 	// LogLevel changes what is logged, for SetLogLevel. It is set before Start,
 	// by whoever made the log; nil is a log that cannot be changed.
 	LogLevel func(category, level string) error
+	// Settings is the configuration as text, for administrators who ask for it over
+	// the HTTP API. It is set before Start; "" is not known.
+	Settings string
 
 	cfg    config.Config // immutable
 	log    *zap.Logger   // immutable

@@ -100,7 +100,7 @@ func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget
 		Log: b.log, VHosts: b.vhosts, Auth: authority, Store: b.store, Connections: connections{b.server}, Certificates: b.expiries, Alarms: b.server.Alarms, Maintenance: b.server,
 		Node: b.nodeName(), ClusterName: b.cfg.ClusterName, Product: "Leveret", ProductVersion: cmp.Or(b.cfg.ProductVersion, Version()), CompatibleVersion: compatibleVersion,
 		DefaultQueueType: b.cfg.DefaultQueueType, ConsumerTimeout: consumerTimeout(b.cfg.Limits),
-		Operator: operator{b}, DataDir: b.cfg.DataDir, ConfigFiles: b.cfg.Files, LogFiles: logFiles(b.cfg), MemoryLimit: b.cfg.MemoryLimit, QueueMemory: memory,
+		Operator: operator{b}, DataDir: b.cfg.DataDir, ConfigFiles: b.cfg.Files, Settings: b.Settings, LogFiles: logFiles(b.cfg), MemoryLimit: b.cfg.MemoryLimit, QueueMemory: memory,
 		PathPrefix: b.cfg.HTTP.PathPrefix, MaxBodySize: b.cfg.HTTP.MaxBodySize,
 		AllowOrigins: b.cfg.HTTP.AllowOrigins, CORSMaxAge: b.cfg.HTTP.CORSMaxAge,
 		Options:      httpOptions(b.cfg),

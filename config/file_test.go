@@ -232,6 +232,12 @@ func TestEffective(t *testing.T) {
 			t.Errorf("%+v is not among the values %+v", want, values)
 		}
 	}
+	text := Text(values)
+	for _, line := range []string{"heartbeat = 30s  # " + file + ":2 heartbeat\n", "default-pass = (hidden)  # RABBITMQ_DEFAULT_PASS\n"} {
+		if !strings.Contains(text, line) || strings.Contains(text, "sesame") {
+			t.Errorf("%s\nlacks %q, or shows a password", text, line)
+		}
+	}
 }
 
 // Every key of a whole file, as people write it.

@@ -50,6 +50,16 @@ func Effective(flags map[string]string, env func(string) (string, bool)) ([]Valu
 	return values, l.config, errors.Join(l.errs...)
 }
 
+// Text prints settings, a line each, with where they come from.
+func Text(values []Value) string {
+	var b strings.Builder
+	for _, v := range values {
+		value := strings.ReplaceAll(v.Value, "\n", " ")
+		fmt.Fprintf(&b, "%s\n", strings.TrimRight(v.Name+" = "+value, " ")+"  # "+v.Origin)
+	}
+	return b.String()
+}
+
 // A choice is the text that won for one setting.
 type choice struct {
 	text   string

@@ -63,6 +63,15 @@ func resetAuthAttempts(r *request) (reply, error) {
 	return noContent, nil
 }
 
+// settings shows the configuration in force. RabbitMQ 4.0 answers with Erlang terms.
+func settings(r *request) (reply, error) {
+	text := r.s.cfg.Settings
+	if text == "" {
+		text = "# what started this broker has not told its settings\n"
+	}
+	return reply{status: http.StatusOK, plain: text}, nil
+}
+
 func hashPassword(r *request) (reply, error) {
 	return ok(object{{"ok", r.s.cfg.Auth.HashPassword(r.arg("password"))}})
 }

@@ -60,6 +60,9 @@ type Config struct {
 	// DataDir, and the files of configuration and log, are shown for the node.
 	DataDir               string
 	ConfigFiles, LogFiles []string
+	// Settings is the configuration in force, as text for administrators; "" is not
+	// known.
+	Settings string
 	// MemoryLimit is the broker's, in bytes.
 	MemoryLimit int64
 	// QueueMemory is what waiting messages may take of it; nil is not shown.

@@ -16,6 +16,7 @@ type reply struct {
 	body     any          // written as JSON; nil is no body
 	list     *list        // in place of body
 	page     string       // in place of body: HTML
+	plain    string       // in place of body: text
 	stream   func() error // in place of body: writes the answer by itself
 }
 
@@ -49,6 +50,12 @@ func (r *request) answer(a reply) error {
 	if a.page != "" {
 		r.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		io.WriteString(r.w, a.page) // the client has gone if this fails
+		return nil
+	}
+	if a.plain != "" {
+		setPlain(r.w.Header())
+		r.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		io.WriteString(r.w, a.plain)
 		return nil
 	}
 	if a.body == nil {

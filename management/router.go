@@ -97,7 +97,7 @@ func (res *resource) fits(segments []string) bool {
 
 // other says that the answer is something else than JSON.
 func (res *resource) other() bool {
-	return res.segments[0] == "index.html" || res.segments[0] == "events"
+	return res.segments[0] == "index.html" || res.segments[0] == "events" || res.segments[0] == "config"
 }
 
 // variable returns the segment that a variable stands for, "" if the path has

@@ -34,6 +34,7 @@ func routes() []route {
 		{"PUT", "/feature-flags/{flag}/enable", administrator, enableFeatureFlag},
 		{"GET", "/deprecated-features", anyTag, deprecatedFeatures},
 		{"GET", "/deprecated-features/used", anyTag, noObjects},
+		{"GET", "/config/effective", administrator, settings},
 		{"DELETE", "/reset", administrator, reset},
 		{"DELETE", "/reset/{node}", administrator, reset},
 		{"POST", "/rebalance/queues", administrator, nothing},

@@ -33,6 +33,7 @@ func summaries() map[string]string {
 		"PUT /feature-flags/{flag}/enable":                                    "Enable a feature flag",
 		"GET /deprecated-features":                                            "Deprecated features",
 		"GET /deprecated-features/used":                                       "Deprecated features in use",
+		"GET /config/effective":                                               "All settings in force and where each comes from, as text",
 		"DELETE /reset":                                                       "Count all statistics anew",
 		"DELETE /reset/{node}":                                                "Count the statistics of a node anew",
 		"POST /rebalance/queues":                                              "Spread the leaders of queues over nodes; nothing to do on one",

@@ -259,3 +259,11 @@ func TestEveryRouteAnswers(t *testing.T) {
 		}
 	}
 }
+
+func TestSettingsAreText(t *testing.T) {
+	a := newAPI(t, func(c *Config) { c.Settings = "heartbeat = 30s  # default\n" })
+	w := a.request("GET", "/config/effective", "", nil)
+	if got := w.Header().Get("Content-Type"); w.Code != 200 || w.Body.String() != "heartbeat = 30s  # default\n" || got != "text/plain; charset=utf-8" {
+		t.Errorf("%d %q of type %s, want the settings as text", w.Code, w.Body, got)
+	}
+}

@@ -25,7 +25,7 @@ const echo = 300 * time.Millisecond
 func serve(flags map[string]string) error {
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP) // it must not end the process while it starts or stops, either
-	cfg, err := config.Load(flags, os.LookupEnv)
+	values, cfg, err := config.Effective(flags, os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -45,18 +45,18 @@ func serve(flags map[string]string) error {
 	if err != nil {
 		return err
 	}
-	if err := runBroker(cfg, log, reload); err != nil {
+	if err := runBroker(cfg, config.Text(values), log, reload); err != nil {
 		return err
 	}
 	return pid.remove()
 }
 
 // runBroker starts a broker and stops it in order when a signal says so.
-func runBroker(cfg config.Config, log *programLog, reload <-chan os.Signal) error {
+func runBroker(cfg config.Config, settings string, log *programLog, reload <-chan os.Signal) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	b := broker.New(cfg, log.Logger)
-	b.LogLevel = log.levels.Set
+	b.LogLevel, b.Settings = log.levels.Set, settings
 	if _, err := b.Start(); err != nil {
 		return err
 	}
