@@ -62,13 +62,15 @@ func startBrokerAt(t *testing.T) (url string, addr net.Addr) {
 // asks for a free one.
 const nobody = "127.0.0.1:1"
 
-// ask makes url the API that the client asks, as guest.
+// ask makes url the API that the client asks, as guest. Without one it asks the socket
+// in a data directory, and never what is at the usual port of this machine.
 func ask(t *testing.T, url string) {
 	t.Helper()
 	for _, name := range []string{"LEVERET_USER", "LEVERET_DEFAULT_USER", "RABBITMQ_DEFAULT_USER",
-		"LEVERET_PASSWORD", "LEVERET_DEFAULT_PASS", "RABBITMQ_DEFAULT_PASS", "LEVERET_MANAGEMENT_LISTEN"} {
+		"LEVERET_PASSWORD", "LEVERET_DEFAULT_PASS", "RABBITMQ_DEFAULT_PASS"} {
 		t.Setenv(name, "")
 	}
+	t.Setenv("LEVERET_MANAGEMENT_LISTEN", nobody)
 	t.Setenv("LEVERET_URL", url)
 }
 

@@ -63,11 +63,15 @@ func TestLogLevelAndTail(t *testing.T) {
 	startSelf(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--management-listen", "off", "--prometheus-listen", "off", "--log-file", file)
 	ask(t, "")
 	t.Setenv("LEVERET_DATA_DIR", dir)
-	started, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	started := ""
+	for !strings.Contains(started, "Server startup complete") { // a moment after the line on standard output
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		started = string(raw)
 	}
-	_, rest, _ := strings.Cut(string(started), "started TCP listener on ")
+	_, rest, _ := strings.Cut(started, "started TCP listener on ")
 	address := strings.Fields(rest + " none")[0]
 	refused := func() string {
 		t.Helper()
@@ -88,9 +92,8 @@ func TestLogLevelAndTail(t *testing.T) {
 		}
 		return string(raw)
 	}
-	before := refused()
-	if !strings.Contains(before, "Server startup complete") {
-		t.Fatalf("the log does not say that the broker is up: %s", before)
+	if before := refused(); !strings.Contains(before, "the client does not speak AMQP") {
+		t.Fatalf("the log does not tell of the client: %s", before)
 	}
 	code, tail, errs := call(t, "", "rabbitmqctl", "log_tail", "-N", "1000", "-q")
 	if code != 0 || !strings.Contains(tail, "Server startup complete") {
