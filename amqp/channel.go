@@ -178,6 +178,9 @@ func (ch *channel) release() {
 	out.mu.Unlock()
 	// Requeued before the consumers go, so that a single active consumer's
 	// successor gets the messages in their order.
+	if len(all) > 0 {
+		ch.pauseConsumers()
+	}
 	ch.settle(all, queue.Requeued)
 	n := len(ch.consumers)
 	for _, c := range ch.consumers {
@@ -188,6 +191,16 @@ func (ch *channel) release() {
 	out.mu.Lock()
 	clear(ch.consumers)
 	out.mu.Unlock()
+}
+
+// pauseConsumers keeps the queues from dealing turns to the channel's consumers,
+// which would refuse them: others would get what comes after first.
+func (ch *channel) pauseConsumers() {
+	for _, c := range ch.consumers {
+		if q, ok := c.queue.(interface{ Pause(*queue.Subscription) }); ok { // a stream takes nothing back
+			q.Pause(c.sub)
+		}
+	}
 }
 
 // forget frees the channel's number.

@@ -268,6 +268,11 @@ func (c *conn) release() {
 // releaseChannels ends all channels.
 func (c *conn) releaseChannels() {
 	for _, ch := range c.channels {
+		if len(c.channels) > 1 && !ch.closing {
+			ch.pauseConsumers() // they all go
+		}
+	}
+	for _, ch := range c.channels {
 		if !ch.closing { // else it was released when it failed
 			ch.release()
 		}

@@ -440,6 +440,33 @@ func TestExclusiveConsumersAndTags(t *testing.T) {
 	c.is(c.on(3).consume("nope", "two", "", nil), "connection 530 NOT_ALLOWED - attempt to reuse consumer tag 'two' (60,20)")
 }
 
+// What a consumer leaves behind goes to the others in its order, though it was
+// their turn and its own when it left.
+func TestUnackedOfALeaverKeepTheirOrder(t *testing.T) {
+	for _, args := range []table{{"x-queue-type", "classic"}, {"x-queue-type", "quorum"}} {
+		for name, leave := range map[string]func(c *channel){
+			"channel closed":   func(c *channel) { c.ok(c.close()) },
+			"connection ended": func(c *channel) { c.hangUp() },
+		} {
+			t.Run(args[1].(string)+", "+name, func(t *testing.T) {
+				c := connect(t)
+				c.ok(c.declare("q", "d", args))
+				c.puts("q", "0", "1", "2", "3", "4", "5")
+				leaver := c.again(login{})
+				leaver.ok(leaver.consume("q", "l", "", nil))
+				for i := range 6 {
+					leaver.want(fmt.Sprintf(`deliver l #%d /q "%d"`, i+1, i))
+				}
+				c.ok(c.consume("q", "c", "", nil))
+				leave(leaver)
+				for i := range 6 {
+					c.want(fmt.Sprintf(`deliver c #%d redelivered /q "%d"`, i+1, i))
+				}
+			})
+		}
+	}
+}
+
 // What a cancelled consumer holds stays outstanding.
 func TestCancelKeepsTheUnacked(t *testing.T) {
 	c := connect(t)

@@ -48,6 +48,14 @@ func (q *Queue) Cancel(s *queue.Subscription) {
 	q.unlock()
 }
 
+// Pause keeps messages from a consumer that is about to be cancelled: what it
+// gives back before goes to the others in its order.
+func (q *Queue) Pause(s *queue.Subscription) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.consumers.Pause(s)
+}
+
 // Resume says that the consumer has room again.
 func (q *Queue) Resume(s *queue.Subscription) {
 	q.mu.Lock()

@@ -160,6 +160,13 @@ func (cs *Consumers) Resume(s *queue.Subscription) bool {
 	return true
 }
 
+// Pause makes a consumer wait until it says that it has room.
+func (cs *Consumers) Pause(s *queue.Subscription) {
+	if c := of(s); c != nil && c.waiting&departed == 0 {
+		cs.wait(c, waitRoom)
+	}
+}
+
 // Settled says that n deliveries of the consumer are settled; s may be nil.
 func (cs *Consumers) Settled(s *queue.Subscription, n int) {
 	c := of(s)
