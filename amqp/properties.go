@@ -23,6 +23,10 @@ func (ch *channel) special(m *message.Message, p *frames.Properties) error {
 			return err
 		}
 		m.TTL = ttl
+		if len(p.Expiration) > 1 && p.Expiration[0] < '1' { // 0s and signs in front do not travel (RabbitMQ 4.0)
+			p.Expiration = strconv.AppendInt(nil, ttl, 10)
+			m.Header = p.Append(nil)
+		}
 	}
 	if p.Has(frames.FlagHeaders) {
 		if err := ch.copies(m, p); err != nil {

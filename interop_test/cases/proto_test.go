@@ -279,6 +279,17 @@ func TestUnsignedLongsArriveAsLongs(t *testing.T) {
 	}
 }
 
+// An expiration travels as the number that it is.
+func TestExpirationIsANumber(t *testing.T) {
+	for sent, want := range map[string]string{"+50000": "50000", "00060000": "60000", "60000": "60000"} {
+		c := connect(t)
+		c.ok(c.declare("q", "", nil))
+		c.is(c.put("", "q", "m", props{expiration: sent}, ""), "ack")
+		c.take("q")
+		c.is(c.props(), "expiration="+want)
+	}
+}
+
 // Properties are the clients' business (lavinmq#1705).
 func TestOddPropertiesTravelUnchanged(t *testing.T) {
 	for _, tt := range []struct {
