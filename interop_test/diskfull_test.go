@@ -142,8 +142,8 @@ func TestFullDisk(t *testing.T) {
 	if pub.sent == sent {
 		t.Error("nothing was published after the disk was full")
 	}
-	if text := p.lines(); !strings.Contains(text, "the disk is full: nothing is written or confirmed until space is free") || !strings.Contains(text, "disk alarm set") || !strings.Contains(text, "disk alarm cleared") {
-		t.Errorf("the log does not tell of the alarm:\n%s", text)
+	for _, line := range []string{"the disk is full: nothing is written or confirmed until space is free", "disk alarm set", "disk alarm cleared"} {
+		p.await(line)
 	}
 	p.kill()
 
