@@ -30,6 +30,7 @@ func serve(flags map[string]string) error {
 		return err
 	}
 	tuneGC(cfg)
+	tuneProcs()
 	log, err := newLogger(cfg)
 	if err != nil {
 		return err
