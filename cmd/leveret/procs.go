@@ -20,7 +20,7 @@ const (
 	// lowUse is the share of one processor below which one is enough, highUse the
 	// share above which it is not. One processor does the same with less, so they
 	// are well apart.
-	lowUse, highUse = 0.45, 0.65
+	lowUse, highUse = 0.6, 0.75
 	// calmLooks is how many looks in a row must find little to do.
 	calmLooks = 5
 	// lookInterval is the time between two looks, idleInterval that while nothing at

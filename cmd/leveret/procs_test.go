@@ -11,8 +11,8 @@ func TestProcsFollowTheLoad(t *testing.T) {
 		want  string    // after each look: 1 processor or a(ll)
 	}{
 		{"little to do", []float64{0.2, 0.2, 0.2, 0.2, 0.2, 0.2}, "aaaa11"},
-		{"an interrupted calm", []float64{0.2, 0.2, 0.5, 0.2, 0.2, 0.2, 0.2, 0.2}, "aaaaaaa1"},
-		{"much to do", []float64{0, 0, 0, 0, 0, 0.6, 0.7, 0.2}, "aaaa11aa"},
+		{"an interrupted calm", []float64{0.2, 0.2, 0.65, 0.2, 0.2, 0.2, 0.2, 0.2}, "aaaaaaa1"},
+		{"much to do", []float64{0, 0, 0, 0, 0, 0.7, 0.8, 0.2}, "aaaa11aa"},
 		{"a disk in use", []float64{0, 0, 0, 0, 0, -0.1, 0.1, 0.1, 0.1, -0.1, 0, 0, 0, 0, 0}, "aaaa1aaaaaaaaa1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
