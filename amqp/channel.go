@@ -176,11 +176,11 @@ func (ch *channel) release() {
 	ch.closed = true
 	all := ch.unacked.takeAll(ch.conn.scratch[:0])
 	out.mu.Unlock()
-	// Requeued before the consumers go, so that a single active consumer's
-	// successor gets the messages in their order.
 	if len(all) > 0 {
 		ch.pauseConsumers()
 	}
+	// Requeued before the consumers go, so that a single active consumer's
+	// successor gets the messages in their order.
 	ch.settle(all, queue.Requeued)
 	n := len(ch.consumers)
 	for _, c := range ch.consumers {

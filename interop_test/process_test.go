@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -232,6 +234,26 @@ func runToEnd(t *testing.T, args ...string) (code int, stdout, stderr string) {
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// Administrators see what the program was started with.
+func TestSettingsInForce(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, dir, "--profile", "tiny")
+	socket := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "admin.sock"))
+	}}
+	defer socket.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: socket}).Get("http://broker/api/config/effective")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if want := "\nprofile = tiny  # --profile\n"; err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("%s, %v:\n%s\nlacks %q", resp.Status, err, text, want)
+	}
+	p.stop()
 }
 
 func TestOrderlyStop(t *testing.T) {
