@@ -7,12 +7,14 @@ package amqp
 import (
 	"io"
 	"net"
+	"runtime"
 	"testing"
 
 	"go.uber.org/zap"
 
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/queue"
 )
 
@@ -38,8 +40,9 @@ func TestDeliverAndSettleDoNotAllocate(t *testing.T) {
 	}
 }
 
-func TestPublishAllocatesTheMessageOnly(t *testing.T) {
-	s := newTestServer(t, zap.NewNop())
+// newTestConn is a connection with channel 1 of which nobody reads.
+func newTestConn(t *testing.T, s *Server) *conn {
+	t.Helper()
 	sock, _ := net.Pipe()
 	c := newConn(s, sock)
 	c.vhost, _ = s.cfg.VHosts.Get("/")
@@ -48,6 +51,11 @@ func TestPublishAllocatesTheMessageOnly(t *testing.T) {
 	if err := c.openChannel(1); err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+func TestPublishAllocatesTheMessageOnly(t *testing.T) {
+	c := newTestConn(t, newTestServer(t, zap.NewNop()))
 	// A queue that keeps nothing: what is measured is the way there.
 	declare := &frames.QueueDeclare{Queue: "q", Arguments: frames.Table{{Name: "x-max-length", Value: int32(0)}}}
 	if err := c.channels[1].dispatch(declare); err != nil {
@@ -85,4 +93,91 @@ func TestPushDoesNotAllocate(t *testing.T) {
 	if c.woken() {
 		t.Error("the writer was woken")
 	}
+}
+
+// TestBodiesAreUsedAgain: the memory of a body that one no-ack consumer got is that
+// of the next one; that of a body which somebody else may still have is not.
+func TestBodiesAreUsedAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		noAck, sole bool
+		traced      bool
+		again       bool
+	}{
+		{"nobody else has it", true, true, false, true},
+		{"to be acknowledged", false, true, false, false},
+		{"others have it", true, false, false, false},
+		{"copies go to the trace exchange", true, true, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			const size = 40 << 10
+			ch, c, q := newTestChannel(tt.noAck)
+			q.name = "q"
+			ch.conn.user.Name = "guest"
+			ch.conn.vhost = newTestConn(t, newTestServer(t, zap.NewNop())).vhost
+			ch.conn.vhost.SetTracing(tt.traced)
+			var stock message.Stock
+			for stock.Take(size) != nil {
+			}
+			batch := testBatch(1, 0)
+			batch[0].Msg.Body = make([]byte, size)
+			batch[0].Sole = tt.sole
+			var out pending
+			if err := deliverAndSend(c, batch, &out); err != nil {
+				t.Fatal(err)
+			}
+			stock.Rest()
+			body := stock.Take(size)
+			if got := body != nil && &body[:1][0] == &batch[0].Msg.Body[0]; got != tt.again {
+				t.Errorf("the body is used again: %v, want %v", got, tt.again)
+			}
+		})
+	}
+}
+
+func TestPublishOfALargeBodyAllocatesNoBody(t *testing.T) {
+	s := newTestServer(t, zap.NewNop())
+	c := newTestConn(t, s)
+	_, consumer, _ := newTestChannel(true)
+	var out pending
+	const size = 3 << 10
+	read := appendPublish(nil, 1, "q", []byte{0x10, 0, 1}, make([]byte, size))
+	round := func() {
+		c.buf, c.r, c.w = read, 0, len(read)
+		if err := c.batch(); err != nil {
+			t.Fatal(err)
+		}
+		q, err := c.vhost.Queue(c.channels[1], "q")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, _, ok, err := q.Get(true)
+		if !ok || err != nil {
+			t.Fatalf("no message: %v", err)
+		}
+		d.Sole = true // a basic.get does not say so
+		if err := deliverAndSend(consumer, []queue.Delivery{d}, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.channels[1].dispatch(&frames.QueueDeclare{Queue: "q"}); err != nil {
+		t.Fatal(err)
+	}
+	round()
+	round()
+	before := allocated()
+	const n = 100
+	for range n {
+		round()
+	}
+	if got := (allocated() - before) / n; got > size/4 {
+		t.Errorf("%d bytes allocated for a message with a body of %d, want none for the body", got, size)
+	}
+}
+
+// allocated is how many bytes were allocated since the program began.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }

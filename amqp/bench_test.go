@@ -28,10 +28,11 @@ func (d *discardConn) Write(b []byte) (int, error) {
 // fakeQueue takes back what is settled.
 type fakeQueue struct {
 	queue.Queue
+	name    string // without one nothing is traced
 	settled int
 }
 
-func (q *fakeQueue) Name() string { return "" } // no name, no trace
+func (q *fakeQueue) Name() string { return q.name }
 
 func (q *fakeQueue) Settle(_ *queue.Subscription, ds []queue.Delivery, _ queue.Outcome) {
 	q.settled += len(ds)

@@ -68,6 +68,7 @@ func (c *conn) openChannel(id uint16) error {
 	c.out.mu.Lock()
 	c.channels[id] = ch
 	c.out.mu.Unlock()
+	ch.pub.Owns = true
 	ch.pub.Source = vhost.TraceSource{Connection: c.name, Channel: id, User: c.user.Name}
 	c.srv.event("channel.created", ch.createdEvent)
 	c.out.method(id, &frames.ChannelOpenOk{})

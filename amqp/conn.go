@@ -14,6 +14,7 @@ import (
 
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/vhost"
 )
@@ -63,6 +64,7 @@ type conn struct {
 	scratch  []outstanding       // reader's, for settling
 	run      []queue.Delivery    // reader's, for settling
 	props    frames.Properties   // reader's scratch
+	stock    message.Stock       // reader's
 	beats    *beats              // heartbeats; nil if off
 
 	received, sent atomic.Uint64 // bytes

@@ -53,6 +53,7 @@ type pending struct {
 	frames     []byte     // encoded frames of segments of kind framesSegment
 	deliveries []outgoing // messages of the other kinds
 	bytes      int        // an estimate of all of it on the wire
+	sole       bool       // some of the messages nobody else has
 }
 
 type segmentKind uint8
@@ -79,6 +80,7 @@ type segment struct {
 type outgoing struct {
 	msg         *message.Message
 	redelivered bool
+	sole        bool // nobody else has the message
 }
 
 func newOutbox(c *conn) *outbox {
@@ -265,7 +267,9 @@ func (o *outbox) deliver(c *consumer, batch []queue.Delivery) int {
 	for ; n < len(batch) && o.bytes < outboxLimit; n++ {
 		m := batch[n].Msg
 		o.bytes += len(m.Header) + len(m.Body) + perDelivery
-		o.deliveries = append(o.deliveries, outgoing{m, batch[n].Redelivered})
+		sole := batch[n].Sole && c.sub.NoAck
+		o.deliveries = append(o.deliveries, outgoing{m, batch[n].Redelivered, sole})
+		o.sole = o.sole || sole
 		if batch[n].Redelivered {
 			again++
 		}
@@ -349,7 +353,7 @@ func (o *outbox) returned(channel uint16, m *message.Message) {
 
 func (o *outbox) messageLocked(m *message.Message, redelivered bool, s segment) {
 	o.bytes += len(m.Header) + len(m.Body) + perDelivery
-	o.deliveries = append(o.deliveries, outgoing{m, redelivered})
+	o.deliveries = append(o.deliveries, outgoing{msg: m, redelivered: redelivered})
 	o.segments = append(o.segments, s)
 }
 
@@ -420,7 +424,7 @@ func (p *pending) reset() {
 	clear(p.deliveries)
 	clear(p.segments)
 	p.encoded = nil
-	p.segments, p.deliveries, p.frames, p.bytes = p.segments[:0], p.deliveries[:0], p.frames[:0], 0
+	p.segments, p.deliveries, p.frames, p.bytes, p.sole = p.segments[:0], p.deliveries[:0], p.frames[:0], 0, false
 	if cap(p.deliveries) > keepDeliveries {
 		p.deliveries = nil
 	}

@@ -10,11 +10,6 @@ import (
 	"github.com/leveretmq/leveret/vhost"
 )
 
-// upfrontBody is the largest body that gets its memory when its header
-// arrives, in bytes. Larger ones get it as they come, at most twice what has
-// come, so that a client cannot take memory by announcing bodies.
-const upfrontBody = 4 << 10
-
 // A publishing is a basic.publish whose content is arriving.
 type publishing struct {
 	route     *vhost.Route
@@ -58,23 +53,31 @@ func (ch *channel) headerFrame(f frames.Frame) error {
 	}
 	cur := &ch.cur
 	cur.size = size
-	switch limit := uint64(ch.conn.srv.cfg.MaxMessageSize); {
-	case size > limit:
+	if limit := uint64(ch.conn.srv.cfg.MaxMessageSize); size > limit {
 		// Refused now, before the body takes memory: what follows on the closed
 		// channel is dropped.
 		return ch.failPublish(sizeError(size, limit))
-	case size <= upfrontBody:
-		cur.msg = message.New(len(props), int(size))
-		cur.body = cur.msg.Body[:0]
-	default:
-		cur.msg = message.New(len(props), 0)
 	}
+	cur.take(&ch.conn.stock, len(props))
 	copy(cur.msg.Header, props)
 	ch.expect = expectBody
 	if size == 0 {
 		return ch.contentDone()
 	}
 	return nil
+}
+
+// take gets the memory for a message. A large body has some at once only if there
+// is used memory; else it gets it as it comes, at most twice what has come, so that
+// a client cannot take memory by announcing bodies.
+func (cur *publishing) take(stock *message.Stock, header int) {
+	if cur.size <= message.MaxInline {
+		cur.msg = message.New(header, int(cur.size))
+		cur.body = cur.msg.Body[:0]
+		return
+	}
+	cur.msg = message.New(header, 0)
+	cur.body = stock.Take(int(cur.size))
 }
 
 // hardMaxMessageSize is RabbitMQ's own upper bound of max_message_size, in bytes.

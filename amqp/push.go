@@ -87,6 +87,7 @@ func (c *conn) batch() error {
 // batchDone sends what the batch has caused: deliveries to others, and answers.
 func (c *conn) batchDone() {
 	c.out.batching = false
+	c.stock.Rest()
 	c.leave()
 	c.push()
 }
@@ -126,6 +127,7 @@ func (c *conn) writeNow(out *pending) {
 	c.gather(w, out) // writes nothing: see pushLimit
 	n := c.raw.write(w.b)
 	c.sent.Add(uint64(n))
+	w.recycle(out)
 	out.reset()
 	if left := w.b[n:]; len(left) > 0 {
 		out.encoded = append(out.encoded, left...)

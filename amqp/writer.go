@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -26,6 +27,8 @@ type writeBuffer struct {
 	cuts []cut       // bodies that go between the bytes of b
 	iov  net.Buffers // scratch of flush
 	held int         // bytes of the bodies in cuts
+
+	returns message.Returns // scratch of recycle
 }
 
 // A cut is a body that goes out after the first at bytes of the buffer.
@@ -79,9 +82,25 @@ func (c *conn) send(out *pending) error {
 	if err == nil {
 		err = c.flushBuffer(w)
 	}
+	if err == nil {
+		w.recycle(out)
+	}
 	out.reset()
 	w.giveBack()
 	return err
+}
+
+// recycle returns the bodies that nobody has any more, now that out was written.
+func (w *writeBuffer) recycle(out *pending) {
+	if !out.sole {
+		return
+	}
+	for i := range out.deliveries {
+		if d := &out.deliveries[i]; d.sole {
+			w.returns.Put(d.msg.Body)
+		}
+	}
+	w.returns.Flush()
 }
 
 // gather encodes everything in out. What is more than flushSize is written.
@@ -100,6 +119,7 @@ func (c *conn) gather(w *writeBuffer, out *pending) error {
 		}
 		if s.queue != "" && c.vhost.Tracing() {
 			c.trace(s, d[:s.n])
+			out.sole = false // the copies share the bodies
 		}
 		d = d[s.n:]
 	}

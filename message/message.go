@@ -6,7 +6,8 @@ import "time"
 
 // A Message is one published message. It is filled in by the front door that
 // received it and never changed afterwards, so any number of queues, consumers
-// and the store may share it without a lock.
+// and the store may share it without a lock. A large body that nobody has any more
+// is used again, see Returns.
 type Message struct {
 	// Exchange is the exchange the client named, or after a dead-letter hop
 	// the dead-letter exchange. "" is the default exchange.
@@ -64,9 +65,13 @@ type Death struct {
 	Time                    int64 // seconds since the Unix epoch
 }
 
+// MaxInline is how long header and body together may be, in bytes, to be in one
+// piece with the message.
+const MaxInline = 368
+
 // New returns a message whose Header and Body have these lengths, in bytes,
-// and are zero. A message of up to 1 KiB is one allocation: Header and Body are
-// views of memory behind the struct.
+// and are zero. A message of up to MaxInline bytes is one allocation: Header and
+// Body are views of memory behind the struct.
 func New(header, body int) *Message {
 	n := header + body
 	var m *Message
@@ -84,16 +89,10 @@ func New(header, body int) *Message {
 			b [144]byte
 		}{}
 		m, b = &s.m, s.b[:]
-	case n <= 368:
+	case n <= MaxInline:
 		s := &struct {
 			m Message
-			b [368]byte
-		}{}
-		m, b = &s.m, s.b[:]
-	case n <= 1136:
-		s := &struct {
-			m Message
-			b [1136]byte
+			b [MaxInline]byte
 		}{}
 		m, b = &s.m, s.b[:]
 	default:

@@ -28,6 +28,9 @@ type Entry struct {
 	// Shared ties the entries of one publish to several durable queues
 	// together, so that the store keeps the body once; nil for one queue.
 	Shared *persistence.SharedBody
+	// Sole says that nobody but this entry has the message, which has a large body:
+	// see Delivery.Sole.
+	Sole bool
 }
 
 // A Delivery is one message on its way to a consumer and back. Whoever holds
@@ -40,6 +43,10 @@ type Delivery struct {
 	Count       uint32        // how often it was handed out before
 	Redelivered bool
 	Stored      bool // the queue's own: a record of it is in the log
+	// Sole says that nobody has the message once a no-ack consumer is through with
+	// it, so that its body may be used again (message.Returns). A queue says so only of what
+	// came with Entry.Sole and went nowhere else meanwhile.
+	Sole bool
 }
 
 // An Outcome is what becomes of a delivered message.

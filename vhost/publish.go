@@ -15,6 +15,9 @@ const maxRoutes = 1024
 type Publisher struct {
 	// Source is what traces say of where the messages come from.
 	Source TraceSource
+	// Owns says that nobody else has the messages that are added, and that whoever
+	// adds one forgets it with the next Flush.
+	Owns bool
 
 	v *VHost
 
@@ -26,6 +29,7 @@ type Publisher struct {
 	active  []*batchSlot // those with messages, in the order of their first
 	used    []*Route     // those with counts
 	added   int          // messages since the last Flush
+	traced  bool         // a copy goes to the trace exchange
 	free    [][]queue.Entry
 	matches exchange.Matches
 	targets []*batchSlot // scratch
@@ -242,10 +246,19 @@ func (p *Publisher) route(rt *Route, e queue.Entry) (routed bool) {
 	if durable > 1 && e.Msg.Persistent {
 		e.Shared = new(persistence.SharedBody)
 	}
+	if len(e.Msg.Body) > message.MaxInline && len(targets) == 1 {
+		e.Sole = p.sole(rt, e.Msg)
+	}
 	for _, s := range targets {
 		p.put(s, e)
 	}
 	return len(targets) > 0 || p.detour.tookDuplicate()
+}
+
+// sole says that nobody else gets the message that goes to the one target of its
+// route: where only the key counts, no exchange keeps it.
+func (p *Publisher) sole(rt *Route, m *message.Message) bool {
+	return p.Owns && !p.traced && rt.known && m.More == nil
 }
 
 // delay puts a message where it waits, if its exchange delays it.
@@ -263,7 +276,9 @@ func (p *Publisher) delay(rt *Route, e queue.Entry) bool {
 // addTraced is add with a copy to the trace exchange.
 func (p *Publisher) addTraced(rt *Route, m *message.Message, r *message.Receipt, seq uint64) (routed bool) {
 	p.targets = p.targets[:0]
+	p.traced = true
 	routed = p.add(rt, m, r, seq)
+	p.traced = false
 	targets := p.targets
 	if rt.known && len(targets) == 0 {
 		targets = rt.targets

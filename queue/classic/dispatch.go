@@ -84,7 +84,7 @@ func extend(dst []queue.Delivery, n int) (all, added []queue.Delivery) {
 // deliver fills d with the delivery of a message; s is nil for a basic.get.
 func (it *item) deliver(d *queue.Delivery, s *queue.Subscription) {
 	d.Msg, d.ID, d.Sub, d.Expires = it.msg, it.id, s, it.expires
-	d.Count, d.Redelivered, d.Stored = it.count, it.redelivered, it.stored
+	d.Count, d.Redelivered, d.Stored, d.Sole = it.count, it.redelivered, it.stored, it.sole
 }
 
 // PutBack is for package dispatch: a consumer had no room for these.
@@ -93,7 +93,9 @@ func (q *Queue) PutBack(ds []queue.Delivery) {
 		if q.retries && ds[i].Count > 0 {
 			q.undeliveredLocked(&ds[i])
 		}
-		q.putBackLocked(itemOf(&ds[i]))
+		it := itemOf(&ds[i])
+		it.sole = ds[i].Sole
+		q.putBackLocked(it)
 	}
 }
 
@@ -182,6 +184,7 @@ func (q *Queue) Get(noAck bool) (d queue.Delivery, left int, ok bool, err error)
 	}
 	if ok {
 		it.deliver(&d, nil)
+		d.Sole = false
 		if q.retries {
 			q.recountLocked(&d, noAck)
 		}

@@ -79,7 +79,7 @@ func (q *Queue) passLocked(batch []queue.Entry) (n int, forGood bool) {
 	for i := range ds {
 		m, d := batch[i].Msg, &ds[i]
 		d.Msg, d.ID, d.Sub, d.Stored = m, q.fresh+queue.ID(i), s, store && m.Persistent
-		d.Expires, d.Count, d.Redelivered = 0, 0, false
+		d.Expires, d.Count, d.Redelivered, d.Sole = 0, 0, false, batch[i].Sole && !d.Stored && q.unique == nil
 		if q.ttl >= 0 || m.TTL >= 0 {
 			d.Expires = expiry(m, q.ttl)
 		}
@@ -107,7 +107,7 @@ func (q *Queue) addLocked(batch []queue.Entry) {
 		if q.refuses && !q.roomLocked(e, nil) {
 			continue
 		}
-		q.pushLocked(e.Msg, false)
+		q.pushLocked(e, false)
 	}
 }
 
@@ -144,7 +144,7 @@ func (q *Queue) addOneLocked(e *queue.Entry, r *message.Receipt) {
 	if q.refuses && !q.roomLocked(e, r) {
 		return
 	}
-	it := q.pushLocked(e.Msg, e.Msg.Persistent)
+	it := q.pushLocked(e, e.Msg.Persistent)
 	if it.stored {
 		q.storeLocked(it, e.Shared, r)
 	}

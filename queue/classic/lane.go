@@ -14,6 +14,7 @@ type item struct {
 	count       uint32
 	redelivered bool
 	stored      bool // a record is in the queue's log
+	sole        bool // nobody else has the message, see queue.Delivery
 }
 
 // A lane is the messages of one priority that wait, in order of id:

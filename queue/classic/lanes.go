@@ -3,7 +3,6 @@ package classic
 import (
 	"math/bits"
 
-	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/queue"
 )
 
@@ -41,7 +40,8 @@ func (q *Queue) topLocked() *lane {
 }
 
 // pushLocked adds a new message to its lane and returns its place there.
-func (q *Queue) pushLocked(m *message.Message, stored bool) *item {
+func (q *Queue) pushLocked(e *queue.Entry, stored bool) *item {
+	m := e.Msg
 	l := &q.lanes[0]
 	if q.multi {
 		i := q.laneOf(m.Priority)
@@ -51,7 +51,7 @@ func (q *Queue) pushLocked(m *message.Message, stored bool) *item {
 	size := int64(m.Size())
 	it := l.slot(size)
 	q.lastID++
-	it.msg, it.id, it.stored = m, q.lastID, stored
+	it.msg, it.id, it.stored, it.sole = m, q.lastID, stored, e.Sole && !stored && q.unique == nil
 	if q.ttl >= 0 || m.TTL >= 0 {
 		it.expires = expiry(m, q.ttl)
 		q.timed = true
