@@ -1,10 +1,6 @@
 package amqp
 
-import (
-	"net"
-	"sync"
-	"syscall"
-)
+import "sync"
 
 // Waking a writer is dear when there is little to write: another thread wakes
 // up, looks for work and goes to sleep again. So a reader that has handled a
@@ -125,7 +121,7 @@ func (c *conn) pushable() bool {
 func (c *conn) writeNow(out *pending) {
 	w := writeBuffers.Get().(*writeBuffer)
 	c.gather(w, out) // writes nothing: see pushLimit
-	n := c.raw.write(w.b)
+	n := c.raw.write(w.b, c.srv.calm.Load())
 	c.sent.Add(uint64(n))
 	w.recycle(out)
 	out.reset()
@@ -134,55 +130,4 @@ func (c *conn) writeNow(out *pending) {
 		out.bytes = len(left)
 	}
 	w.giveBack()
-}
-
-// A rawSocket writes to a socket without waiting. Only the goroutine that has
-// the outbox's write side uses it.
-type rawSocket struct {
-	conn     syscall.RawConn       // immutable
-	tryWrite func(fd uintptr) bool // immutable
-	out      []byte
-	written  int
-}
-
-// newRawSocket returns nil for what is no plain socket: a connection with TLS, a
-// pipe.
-func newRawSocket(sock net.Conn) *rawSocket {
-	var sc syscall.Conn
-	switch sock := sock.(type) {
-	case *net.TCPConn:
-		sc = sock
-	case *net.UnixConn:
-		sc = sock
-	default:
-		return nil
-	}
-	raw, err := sc.SyscallConn()
-	if err != nil || !canWriteNow {
-		return nil
-	}
-	r := &rawSocket{conn: raw}
-	r.tryWrite = func(fd uintptr) bool {
-		r.written = writeNow(fd, r.out)
-		return true
-	}
-	return r
-}
-
-// fd is the socket's file descriptor, good until the socket is closed.
-func (r *rawSocket) fd() (fd int) {
-	_ = r.conn.Control(func(f uintptr) { fd = int(f) }) // a closed socket has none to watch
-	return fd
-}
-
-// write returns how much of b the socket has taken. Why it was not all does not
-// matter: whoever writes the rest will know.
-func (r *rawSocket) write(b []byte) int {
-	r.out, r.written = b, 0
-	err := r.conn.Write(r.tryWrite)
-	r.out = nil
-	if err != nil {
-		return 0
-	}
-	return r.written
 }

@@ -31,7 +31,7 @@ func (c *conn) readLoop(ctx context.Context) error {
 	}
 	for {
 		c.reading.Store(c.state == running)
-		n, err := c.sock.Read(c.buf[c.w:])
+		n, err := c.readSocket(c.buf[c.w:])
 		c.reading.Store(false)
 		if err != nil {
 			if err = c.readFailed(err); err != nil {

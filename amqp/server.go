@@ -103,6 +103,7 @@ type Server struct {
 	users     userCounts
 	wg        sync.WaitGroup
 	stopped   atomic.Bool
+	calm      atomic.Bool
 	nextID    atomic.Uint64
 
 	maintenance maintenance

@@ -95,6 +95,10 @@ func (b *Broker) Start() (net.Addr, error) {
 	return b.listeners[0].Addr(), nil
 }
 
+// SetCalm says that there is little to do for now, as far as the program sees, or that
+// there is more: see amqp.Server. Call it after Start.
+func (b *Broker) SetCalm(calm bool) { b.server.SetCalm(calm) }
+
 // Failed gets the reason if the broker ceases to accept clients by itself. It
 // must be stopped all the same.
 func (b *Broker) Failed() <-chan error { return b.failed }

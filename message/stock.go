@@ -7,10 +7,12 @@ import (
 
 // Large bodies are used again: the memory of one that was passed on to the only
 // client that gets it goes into Returns, and from there into the Stock of a front
-// door that needs one for the next message. To get it from the allocator and have
-// it collected costs up to a third of all the time that such a message takes. For
-// small ones it does not pay: those that are allocated anew lie one behind the
-// other, used ones wherever they were, far from the processor that needs them.
+// door that needs one for the next message. It saves the allocator's and the
+// collector's work: fire-1K takes 1.9 us a message instead of 2.1, bodies of 16 KiB
+// 15.2 instead of 19.4, body-64K 62 instead of 68 (medians of five to eight runs). For
+// small ones it does not pay: those that are allocated anew lie one behind the other,
+// used ones wherever they were, far from the processor that needs them, and fire-16B
+// took 0.67 us instead of 0.55.
 //
 // To return a body is never necessary: who is not sure leaves it to the collector.
 

@@ -36,13 +36,18 @@ type usage struct {
 }
 
 // tuneProcs follows the load with the number of processors that Go schedules on, for
-// as long as the process runs. It is the program's to do, not an embedded broker's,
-// and whoever sets Go's own variable knows why.
-func tuneProcs() {
+// as long as the process runs, and says whether there is little to do. It is the
+// program's to do, not an embedded broker's, and whoever sets Go's own variable knows
+// why.
+func tuneProcs(calm func(bool)) {
 	if _, ok := processUsage(); !ok || os.Getenv("GOMAXPROCS") != "" || runtime.GOMAXPROCS(0) == 1 {
 		return
 	}
-	go (&procs{set: setProcs}).run()
+	set := func(one bool) {
+		setProcs(one)
+		calm(one)
+	}
+	go (&procs{set: set}).run()
 }
 
 // setProcs has Go schedule on one processor, or on all that it may use, which it

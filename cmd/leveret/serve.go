@@ -30,7 +30,6 @@ func serve(flags map[string]string) error {
 		return err
 	}
 	tuneGC(cfg)
-	tuneProcs()
 	log, err := newLogger(cfg)
 	if err != nil {
 		return err
@@ -61,6 +60,7 @@ func runBroker(cfg config.Config, settings string, log *programLog, reload <-cha
 	if _, err := b.Start(); err != nil {
 		return err
 	}
+	tuneProcs(b.SetCalm)
 	stopping := notifyStarted(log.Logger, b.Pulse().Beat)
 	failure := waitForEnd(b, signals, reload, log)
 	stopping()
