@@ -47,9 +47,9 @@ type conn struct {
 	start      ConnectionInfo    // published as info
 	cert       *x509.Certificate // the client's, verified; nil if it has none
 	vhost      *vhost.VHost
-	caps       capabilities
 	user       auth.User
 	grants     *auth.Grants // of the user in the vhost
+	caps       capabilities
 
 	state    connState // reader's
 	buf      []byte    // reader's: read buffer, data is buf[r:w]
@@ -64,7 +64,7 @@ type conn struct {
 	scratch  []outstanding       // reader's, for settling
 	run      []queue.Delivery    // reader's, for settling
 	props    frames.Properties   // reader's scratch
-	stock    message.Stock       // reader's
+	stock    *message.Stock      // reader's: used bodies; nil until there was a large one
 	beats    *beats              // heartbeats; nil if off
 
 	received, sent atomic.Uint64 // bytes

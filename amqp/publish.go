@@ -58,7 +58,7 @@ func (ch *channel) headerFrame(f frames.Frame) error {
 		// channel is dropped.
 		return ch.failPublish(sizeError(size, limit))
 	}
-	cur.take(&ch.conn.stock, len(props))
+	ch.take(cur, len(props))
 	copy(cur.msg.Header, props)
 	ch.expect = expectBody
 	if size == 0 {
@@ -70,14 +70,18 @@ func (ch *channel) headerFrame(f frames.Frame) error {
 // take gets the memory for a message. A large body has some at once only if there
 // is used memory; else it gets it as it comes, at most twice what has come, so that
 // a client cannot take memory by announcing bodies.
-func (cur *publishing) take(stock *message.Stock, header int) {
+func (ch *channel) take(cur *publishing, header int) {
 	if cur.size <= message.MaxInline {
 		cur.msg = message.New(header, int(cur.size))
 		cur.body = cur.msg.Body[:0]
 		return
 	}
+	c := ch.conn
+	if c.stock == nil {
+		c.stock = new(message.Stock)
+	}
 	cur.msg = message.New(header, 0)
-	cur.body = stock.Take(int(cur.size))
+	cur.body = c.stock.Take(int(cur.size))
 }
 
 // hardMaxMessageSize is RabbitMQ's own upper bound of max_message_size, in bytes.

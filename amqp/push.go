@@ -83,7 +83,9 @@ func (c *conn) batch() error {
 // batchDone sends what the batch has caused: deliveries to others, and answers.
 func (c *conn) batchDone() {
 	c.out.batching = false
-	c.stock.Rest()
+	if c.stock != nil {
+		c.stock.Rest()
+	}
 	c.leave()
 	c.push()
 }

@@ -12,7 +12,7 @@ import (
 // published, whatever was published and consumed since. The broker uses the memory
 // of consumed bodies for new ones.
 func TestBodiesStayWhatTheyWere(t *testing.T) {
-	for _, size := range []int{1000, 40_000} {
+	for _, size := range []int{2000, 40_000} {
 		for _, tt := range []struct {
 			name string
 			keep func(c *client, body []byte) (kept []string) // in these queues

@@ -67,7 +67,7 @@ type Death struct {
 
 // MaxInline is how long header and body together may be, in bytes, to be in one
 // piece with the message.
-const MaxInline = 368
+const MaxInline = 1136
 
 // New returns a message whose Header and Body have these lengths, in bytes,
 // and are zero. A message of up to MaxInline bytes is one allocation: Header and
@@ -87,6 +87,12 @@ func New(header, body int) *Message {
 		s := &struct {
 			m Message
 			b [144]byte
+		}{}
+		m, b = &s.m, s.b[:]
+	case n <= 368:
+		s := &struct {
+			m Message
+			b [368]byte
 		}{}
 		m, b = &s.m, s.b[:]
 	case n <= MaxInline:

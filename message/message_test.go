@@ -3,7 +3,7 @@ package message
 import "testing"
 
 func TestNewIsOneAllocationUpToMaxInline(t *testing.T) {
-	for _, tt := range []struct{ header, body int }{{0, 0}, {14, 16}, {20, 100}, {60, 300}, {60, MaxInline - 60}} {
+	for _, tt := range []struct{ header, body int }{{0, 0}, {14, 16}, {20, 100}, {60, 300}, {60, 1024}, {60, MaxInline - 60}} {
 		m := New(tt.header, tt.body)
 		if len(m.Header) != tt.header || len(m.Body) != tt.body {
 			t.Errorf("New(%d, %d): header %d, body %d bytes", tt.header, tt.body, len(m.Header), len(m.Body))

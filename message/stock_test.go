@@ -19,7 +19,7 @@ func stocked(bodies ...[]byte) (*Stock, *Returns) {
 }
 
 func TestBodyIsUsedAgain(t *testing.T) {
-	for _, n := range []int{MaxInline + 1, 512, 513, 1024, 64 << 10, maxUsed} {
+	for _, n := range []int{MaxInline + 1, 2048, 2049, 4000, 64 << 10, maxUsed} {
 		b := bytes.Repeat([]byte{1}, n)
 		s, r := stocked(b)
 		if got := s.Take(n); got != nil {
@@ -59,10 +59,10 @@ func TestSizesThatAreNotUsedAgain(t *testing.T) {
 }
 
 func TestBodyWithTooLittleRoomIsNotUsed(t *testing.T) {
-	s, r := stocked(make([]byte, 600))
+	s, r := stocked(make([]byte, 1200))
 	r.Flush()
-	if got := s.Take(700); got != nil {
-		t.Errorf("got room for %d bytes, want none for 700", cap(got))
+	if got := s.Take(1300); got != nil {
+		t.Errorf("got room for %d bytes, want none for 1300", cap(got))
 	}
 }
 
@@ -73,11 +73,11 @@ func TestPacksGoRound(t *testing.T) {
 	const n = 2*packSize + 3
 	s, r := stocked()
 	for range n {
-		r.Put(make([]byte, 1000))
+		r.Put(make([]byte, 1500))
 	}
 	r.Flush()
 	seen := make(map[*byte]bool)
-	for b := s.Take(1000); b != nil; b = s.Take(1000) {
+	for b := s.Take(1500); b != nil; b = s.Take(1500) {
 		seen[&b[:1][0]] = true
 		if len(seen) == packSize+1 {
 			s.Rest() // what is left is for all
