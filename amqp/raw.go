@@ -97,14 +97,6 @@ func (r *rawSocket) readNow(fd uintptr) bool {
 	return done
 }
 
-// readSocket reads what has come, at least a byte, and waits for it.
-func (c *conn) readSocket(b []byte) (int, error) {
-	if canBeQuiet && c.raw != nil && c.srv.calm.Load() {
-		return c.raw.read(b)
-	}
-	return c.sock.Read(b)
-}
-
 // SetCalm says that there is little to do for now, as far as its program sees, or that
 // there is more. It only makes things cheaper, and may be called at any time.
 func (s *Server) SetCalm(calm bool) { s.calm.Store(calm) }

@@ -31,7 +31,13 @@ func (c *conn) readLoop(ctx context.Context) error {
 	}
 	for {
 		c.reading.Store(c.state == running)
-		n, err := c.readSocket(c.buf[c.w:])
+		var n int
+		var err error
+		if canBeQuiet && c.raw != nil && c.srv.calm.Load() {
+			n, err = c.raw.read(c.buf[c.w:])
+		} else {
+			n, err = c.sock.Read(c.buf[c.w:])
+		}
 		c.reading.Store(false)
 		if err != nil {
 			if err = c.readFailed(err); err != nil {
