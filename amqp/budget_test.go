@@ -173,7 +173,7 @@ func TestAllocDeclare(t *testing.T) {
 		round := func() {
 			for _, b := range [2][]byte{declares, deletes} {
 				c.buf, c.r, c.w = b, 0, len(b)
-				if err := c.batch(); err != nil {
+				if _, err := c.batch(); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -3,12 +3,19 @@ package amqp
 import (
 	"syscall"
 	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/frames"
 )
 
 // A bell counts how often it was nudged.
 type bell int
 
-func (b *bell) nudge() { *b++ }
+func (b *bell) nudge() bool {
+	*b++
+	return true
+}
 
 // bellOn watches one end of a new connection. ring makes the other end send.
 func bellOn(t *testing.T, l *lookout) (b *bell, fd int, ring func()) {
@@ -31,6 +38,71 @@ func bellOn(t *testing.T, l *lookout) (b *bell, fd int, ring func()) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A reader of much ends its batch early while others have something to send, and
+// handles all of it in the end.
+func TestReaderTakesTurns(t *testing.T) {
+	s := newTestServer(t, zap.NewNop())
+	c := newTestConn(t, s)
+	if err := c.channels[1].dispatch(&frames.QueueDeclare{Queue: "q"}); err != nil {
+		t.Fatal(err)
+	}
+	const turn, all = turnFrames / 3, 5 * turnFrames / 6 // messages, of three frames each
+	var read []byte
+	for range all {
+		read = appendPublish(read, 1, "q", []byte{0, 0}, []byte("x"))
+	}
+	bell, _, ring := bellOn(t, &s.lookout)
+	for _, tt := range []struct {
+		name string
+		do   func()
+		turn bool
+	}{
+		{"nobody has sent anything", func() {}, false},
+		{"somebody has", ring, true},
+		{"somebody has lately", func() {}, true},
+		{"somebody has not for long", func() { s.lookout.woke = s.lookout.woke.Add(-lately) }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.do()
+			c.buf, c.r, c.w = read, 0, len(read)
+			more, err := c.batch()
+			if err != nil || more != tt.turn {
+				t.Fatalf("there is more to do: %v, %v; want %v", more, err, tt.turn)
+			}
+			want := all
+			if tt.turn {
+				want = turn
+			}
+			if got := purge(t, c, "q"); got != want {
+				t.Errorf("the queue got %d messages in the first batch, want %d", got, want)
+			}
+			if err := c.handle(); err != nil {
+				t.Fatal(err)
+			}
+			if got := purge(t, c, "q"); got != all-want {
+				t.Errorf("the queue got %d messages then, want %d", got, all-want)
+			}
+		})
+	}
+	if *bell != 1 {
+		t.Errorf("the other was nudged %d times, want 1", *bell)
+	}
+}
+
+// purge empties a queue and returns how many messages it had.
+func purge(t *testing.T, c *conn, name string) int {
+	t.Helper()
+	q, err := c.vhost.Queue(c.channels[1], name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := q.Purge()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func TestLookoutTellsOfNewBytesOnce(t *testing.T) {

@@ -73,8 +73,8 @@ func (c *conn) leave() {
 	clear(c.pushing)
 }
 
-// batch handles the frames that a read has brought.
-func (c *conn) batch() error {
+// batch handles frames that a read has brought. There may be more of them, see frames.
+func (c *conn) batch() (more bool, err error) {
 	c.out.batching = true
 	defer c.batchDone()
 	return c.frames()

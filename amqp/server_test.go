@@ -48,6 +48,20 @@ func newServerOn(t testing.TB, store persistence.Store, log *zap.Logger) *Server
 	return s
 }
 
+// newTestConn is a connection with channel 1 of which nobody reads.
+func newTestConn(t *testing.T, s *Server) *conn {
+	t.Helper()
+	sock, _ := net.Pipe()
+	c := newConn(s, sock)
+	c.vhost, _ = s.cfg.VHosts.Get("/")
+	c.user, c.grants = auth.User{Name: "guest"}, s.cfg.Auth.Grants("guest", "/")
+	c.channelMax, c.state = 1, running
+	if err := c.openChannel(1); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // A rawClient speaks frames over a socket.
 type rawClient struct {
 	t    testing.TB
