@@ -123,7 +123,7 @@ func (c *conn) pushable() bool {
 func (c *conn) writeNow(out *pending) {
 	w := writeBuffers.Get().(*writeBuffer)
 	c.gather(w, out) // writes nothing: see pushLimit
-	n := c.raw.write(w.b, c.srv.calm.Load())
+	n := c.raw.write(w.b, c.srv.cfg.Calm.Load())
 	c.sent.Add(uint64(n))
 	w.recycle(out)
 	out.reset()

@@ -10,7 +10,7 @@ import (
 // its first call after a rest Go's monitor thread is woken, which then looks on for a
 // while; when the call has taken long, as the processor was needed elsewhere, a second
 // thread starts, and the first one finds itself without work. So in calm times (see
-// Server.SetCalm) a socket is read and written without that, which is right for calls that
+// Config.Calm) a socket is read and written without that, which is right for calls that
 // never wait: many-100q takes 43 us a message instead of 49, both on one processor (medians
 // of eight runs). At other times it is wrong: topic-1000 lost two fifths of its rate.
 
@@ -96,7 +96,3 @@ func (r *rawSocket) readNow(fd uintptr) bool {
 	r.got, done, r.readErr = readQuietly(fd, r.in)
 	return done
 }
-
-// SetCalm says that there is little to do for now, as far as its program sees, or that
-// there is more. It only makes things cheaper, and may be called at any time.
-func (s *Server) SetCalm(calm bool) { s.calm.Store(calm) }

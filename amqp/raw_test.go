@@ -93,10 +93,10 @@ func TestCalmChangesNothing(t *testing.T) {
 	c := dialTCP(t, s)
 	c.call(&frames.QueueDeclare{Queue: "q"}, frames.QueueDeclareOkID)
 	for i := range 300 {
-		s.SetCalm(i%3 == 0)
+		s.cfg.Calm.Store(i%3 == 0)
 		body := bytes.Repeat([]byte{byte(i)}, i*i)
 		c.write(appendPublish(nil, 1, "q", []byte{0, 0}, body))
-		s.SetCalm(i%2 == 0)
+		s.cfg.Calm.Store(i%2 == 0)
 		c.method(1, &frames.BasicGet{Queue: "q", NoAck: true})
 		c.want(frames.BasicGetOkID)
 		if f := c.next(); f.Type != frames.HeaderFrame {
@@ -109,7 +109,7 @@ func TestCalmChangesNothing(t *testing.T) {
 			t.Fatalf("message %d: got a frame of type %d with %d bytes, want the body of %d", i, f.Type, len(f.Payload), len(body))
 		}
 	}
-	s.SetCalm(true)
+	s.cfg.Calm.Store(true)
 	c.method(0, &frames.ConnectionClose{ReplyCode: 200})
 	c.want(frames.ConnectionCloseOkID)
 	c.wantEOF()

@@ -40,7 +40,7 @@ func (c *conn) readLoop(ctx context.Context) error {
 		c.reading.Store(c.state == running)
 		var n int
 		var err error
-		if canBeQuiet && c.raw != nil && c.srv.calm.Load() {
+		if canBeQuiet && c.raw != nil && c.srv.cfg.Calm.Load() {
 			n, err = c.raw.read(c.buf[c.w:])
 		} else {
 			n, err = c.sock.Read(c.buf[c.w:])

@@ -47,6 +47,9 @@ type Config struct {
 	NodeLimits      NodeLimits
 	Intercept       Intercept
 	IgnoreGlobalQoS bool // basic.qos with global is taken as without
+	// Calm is true while there is little to do, as far as the program sees; nil if nobody
+	// looks. It only makes things cheaper, and may change at any time.
+	Calm *atomic.Bool
 }
 
 func (c Config) withDefaults() Config {
@@ -86,6 +89,9 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
+	if c.Calm == nil {
+		c.Calm = new(atomic.Bool)
+	}
 	return c
 }
 
@@ -103,7 +109,6 @@ type Server struct {
 	users     userCounts
 	wg        sync.WaitGroup
 	stopped   atomic.Bool
-	calm      atomic.Bool
 	nextID    atomic.Uint64
 
 	maintenance maintenance

@@ -35,6 +35,7 @@ type Broker struct {
 	log    *zap.Logger   // immutable
 	logs   *logExchange  // immutable
 	failed chan error    // immutable; capacity 1
+	calm   atomic.Bool   // the server's, too
 
 	// The parts below are set by Start and taken down by Stop, in this order
 	// and the reverse. What Start did not reach is nil.
@@ -96,8 +97,9 @@ func (b *Broker) Start() (net.Addr, error) {
 }
 
 // SetCalm says that there is little to do for now, as far as the program sees, or that
-// there is more: see amqp.Server. Call it after Start.
-func (b *Broker) SetCalm(calm bool) { b.server.SetCalm(calm) }
+// there is more. It only makes things cheaper (see amqp.Config), and may be called at any
+// time, before Start and after Stop, too.
+func (b *Broker) SetCalm(calm bool) { b.calm.Store(calm) }
 
 // Failed gets the reason if the broker ceases to accept clients by itself. It
 // must be stopped all the same.

@@ -53,6 +53,32 @@ func TestStartLog(t *testing.T) {
 	}
 }
 
+// The program may say at any time whether there is little to do: it does not know when
+// the broker starts or ends.
+func TestCalmAtAnyTime(t *testing.T) {
+	b := New(testConfig(t), nil)
+	done := make(chan struct{})
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		for calm := true; ; calm = !calm {
+			select {
+			case <-done:
+				return
+			default:
+				b.SetCalm(calm)
+			}
+		}
+	}()
+	if _, err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, b)
+	close(done)
+	<-said
+	b.SetCalm(true)
+}
+
 // A start that fails leaves nothing behind: the directory can be used at once.
 func TestFailedStartCleansUp(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

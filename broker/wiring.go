@@ -88,6 +88,7 @@ func (b *Broker) build() error {
 		MaxMessageSize: int(b.cfg.Limits.MaxMessageSize), MaxConsumers: b.cfg.Limits.MaxConsumers,
 		InitialFrameMax: uint32(b.cfg.Limits.InitialFrameMax), TLSTimeout: b.cfg.Limits.TLSTimeout, NodeLimits: nodeLimits(b.cfg.Limits),
 		Intercept: intercept(b.cfg.Intercept), IgnoreGlobalQoS: b.cfg.Deprecated.GlobalQoS,
+		Calm: &b.calm,
 	})
 	authority.OnUserDeleted = b.server.CloseUser
 	authority.OnEvent = b.vhosts.Event
