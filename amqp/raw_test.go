@@ -64,7 +64,10 @@ func TestWriteTakesWhatFits(t *testing.T) {
 		if raw == nil {
 			t.Skip("sockets are not written to without a writer on this system")
 		}
-		sent := make([]byte, 16<<20)
+		if err := errors.Join(ours.(*net.TCPConn).SetWriteBuffer(64<<10), theirs.(*net.TCPConn).SetReadBuffer(64<<10)); err != nil {
+			t.Fatal(err)
+		}
+		sent := make([]byte, 4<<20)
 		for i := range sent {
 			sent[i] = byte(i >> 8)
 		}
