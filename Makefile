@@ -38,7 +38,7 @@ unit:
 	@echo '== go test'
 	@go test -race -shuffle=on -timeout 30m $(TESTFLAGS) ./...
 	@echo '== allocation budgets, which the race detector upsets'
-	@go test -run 'Alloc' ./amqp ./queue/classic
+	@go test -run 'Alloc|Stock' ./amqp ./message ./queue/classic
 
 # The clients of other languages, and what clients test themselves with, each
 # with a broker of its own; most of their time they wait.

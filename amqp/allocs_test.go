@@ -79,9 +79,9 @@ func TestPushDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestBodiesAreUsedAgain: the memory of a body that one no-ack consumer got is that
+// TestAllocBodiesAreUsedAgain: the memory of a body that one no-ack consumer got is that
 // of the next one; that of a body which somebody else may still have is not.
-func TestBodiesAreUsedAgain(t *testing.T) {
+func TestAllocBodiesAreUsedAgain(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		noAck, sole bool

@@ -16,7 +16,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
 )
 
@@ -154,15 +153,7 @@ func TestAllocDeclare(t *testing.T) {
 		durable       bool
 		allocs, bytes float64
 	}{{false, 22, 3100}, {true, 38, 4500}} {
-		s := newTestServer(t, zap.NewNop())
-		sock, _ := net.Pipe()
-		c := newConn(s, sock)
-		c.vhost, _ = s.cfg.VHosts.Get("/")
-		c.user, c.grants = auth.User{Name: "guest"}, s.cfg.Auth.Grants("guest", "/")
-		c.channelMax, c.state = 1, running
-		if err := c.openChannel(1); err != nil {
-			t.Fatal(err)
-		}
+		c := newTestConn(t, newTestServer(t, zap.NewNop()))
 		const n = 32
 		var declares, deletes []byte
 		for i := range n {

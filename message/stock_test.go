@@ -18,31 +18,6 @@ func stocked(bodies ...[]byte) (*Stock, *Returns) {
 	return &Stock{}, r
 }
 
-func TestBodyIsUsedAgain(t *testing.T) {
-	for _, n := range []int{MaxInline + 1, 2048, 2049, 4000, 64 << 10, maxUsed} {
-		b := bytes.Repeat([]byte{1}, n)
-		s, r := stocked(b)
-		if got := s.Take(n); got != nil {
-			t.Errorf("%d bytes: there is a body before it was given to all", n)
-		}
-		if poison {
-			continue // the race detector makes sync.Pool forget
-		}
-		r.Flush()
-		if got := s.Take(n); got != nil {
-			t.Errorf("%d bytes: looked twice in one batch", n)
-		}
-		s.Rest()
-		got := s.Take(n)
-		if len(got) != 0 || cap(got) < n || &got[:1][0] != &b[0] {
-			t.Errorf("%d bytes: got %d with room for %d; want the same memory, empty", n, len(got), cap(got))
-		}
-		if again := s.Take(n); again != nil {
-			t.Errorf("%d bytes: the body was there twice", n)
-		}
-	}
-}
-
 func TestSizesThatAreNotUsedAgain(t *testing.T) {
 	for _, n := range []int{0, 1, MaxInline, maxUsed + 1} {
 		s, r := stocked(make([]byte, n))
@@ -66,54 +41,10 @@ func TestBodyWithTooLittleRoomIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestPacksGoRound(t *testing.T) {
-	if poison {
-		t.Skip("the race detector makes sync.Pool forget")
-	}
-	const n = 2*packSize + 3
-	s, r := stocked()
-	for range n {
-		r.Put(make([]byte, 1500))
-	}
-	r.Flush()
-	seen := make(map[*byte]bool)
-	for b := s.Take(1500); b != nil; b = s.Take(1500) {
-		seen[&b[:1][0]] = true
-		if len(seen) == packSize+1 {
-			s.Rest() // what is left is for all
-		}
-	}
-	if len(seen) != n {
-		t.Errorf("%d bodies came back, want %d", len(seen), n)
-	}
-}
-
 func TestReturnedBodyIsSpoiledUnderTheRaceDetector(t *testing.T) {
 	b := []byte{1, 2, 3}
 	spoil(b)
 	if want := []byte{0xdb, 0xdb, 0xdb}; !bytes.Equal(b, want) {
 		t.Errorf("spoiled body is %x, want %x", b, want)
-	}
-}
-
-func TestStockAllocatesNothing(t *testing.T) {
-	if poison {
-		t.Skip("the race detector makes sync.Pool forget")
-	}
-	s, r := stocked(make([]byte, 4096), make([]byte, 4096))
-	r.Flush()
-	round := func() {
-		a, b := s.Take(4000), s.Take(4000)
-		if a == nil || b == nil {
-			t.Fatal("a body is missing")
-		}
-		r.Put(a)
-		r.Put(b)
-		s.Rest()
-		r.Flush()
-	}
-	round()
-	if got := testing.AllocsPerRun(100, round); got != 0 {
-		t.Errorf("%v allocations, want 0", got)
 	}
 }
