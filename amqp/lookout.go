@@ -88,11 +88,11 @@ func (l *lookout) end() {
 }
 
 // look tells those whose sockets have got something since the last look, or have
-// something at all if that is long ago. It says whether that woke somebody, now or
+// something at all if that is long ago. It says whether a look has woken somebody
 // lately. It never waits: if another goroutine is looking, that is enough.
-func (l *lookout) look() (now, recently bool) {
+func (l *lookout) look() bool {
 	if !l.mu.TryLock() {
-		return false, false
+		return false
 	}
 	defer l.mu.Unlock()
 	l.looked = time.Now()
@@ -101,13 +101,12 @@ func (l *lookout) look() (now, recently bool) {
 	}
 	for _, fd := range l.poller.ready() {
 		if n := l.sockets[fd]; n != nil {
-			now = n.nudge() || now
+			if n.nudge() {
+				l.woke = l.looked
+			}
 		}
 	}
-	if now {
-		l.woke = l.looked
-	}
-	return now, l.looked.Sub(l.woke) < lately
+	return l.looked.Sub(l.woke) < lately
 }
 
 // watch has the lookout watch the connection's socket, if it is a plain one.

@@ -14,29 +14,37 @@ import (
 func TestQuietRead(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		do   func(ours, theirs net.Conn) error
+		do   func(raw *rawSocket, ours, theirs net.Conn) error
 		want string
 		err  error
 	}{
-		{"what has come", func(_, theirs net.Conn) error {
+		{"what has come", func(_ *rawSocket, _, theirs net.Conn) error {
 			_, err := theirs.Write([]byte("abc"))
 			return err
 		}, "abc", nil},
-		{"what comes later", func(_, theirs net.Conn) error {
-			time.AfterFunc(time.Millisecond, func() { _, _ = theirs.Write([]byte("abc")) }) // else the read does not end
+		{"what comes when there was nothing", func(raw *rawSocket, _, theirs net.Conn) error {
+			raw.tryRead = func(fd uintptr) bool {
+				done := raw.readNow(fd)
+				if !done {
+					if _, err := theirs.Write([]byte("abc")); err != nil {
+						t.Error(err)
+					}
+				}
+				return done
+			}
 			return nil
 		}, "abc", nil},
-		{"the end", func(_, theirs net.Conn) error { return theirs.Close() }, "", io.EOF},
-		{"a reset", func(_, theirs net.Conn) error {
+		{"the end", func(_ *rawSocket, _, theirs net.Conn) error { return theirs.Close() }, "", io.EOF},
+		{"a reset", func(_ *rawSocket, _, theirs net.Conn) error {
 			return errors.Join(theirs.(*net.TCPConn).SetLinger(0), theirs.Close())
 		}, "", syscall.ECONNRESET},
-		{"a deadline", func(ours, _ net.Conn) error { return ours.SetReadDeadline(time.Unix(1, 0)) }, "", os.ErrDeadlineExceeded},
-		{"a closed socket", func(ours, _ net.Conn) error { return ours.Close() }, "", net.ErrClosed},
+		{"a deadline", func(_ *rawSocket, ours, _ net.Conn) error { return ours.SetReadDeadline(time.Unix(1, 0)) }, "", os.ErrDeadlineExceeded},
+		{"a closed socket", func(_ *rawSocket, ours, _ net.Conn) error { return ours.Close() }, "", net.ErrClosed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ours, theirs := socketPair(t)
 			raw := newRawSocket(ours)
-			if err := tt.do(ours, theirs); err != nil {
+			if err := tt.do(raw, ours, theirs); err != nil {
 				t.Fatal(err)
 			}
 			b := make([]byte, 10)

@@ -125,7 +125,7 @@ func (c *conn) frames() (more bool, err error) {
 			return false, err
 		}
 		if k == turnFrames {
-			if _, more = c.srv.lookout.look(); more {
+			if more = c.srv.lookout.look(); more {
 				break
 			}
 			k = 0

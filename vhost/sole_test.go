@@ -3,7 +3,6 @@ package vhost
 import (
 	"testing"
 
-	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
 )
 
@@ -19,12 +18,10 @@ func TestSoleMessages(t *testing.T) {
 		{Name: "history", Type: "x-recent-history"},
 		{Name: "before", Type: "fanout"}, // the history
 		{Name: "hash", Type: "x-consistent-hash"},
-		{Name: "unique", Type: "fanout", Arguments: frames.Table{
-			{Name: "x-cache-size", Value: int32(10)}, {Name: "x-message-deduplication", Value: true}}},
 	} {
 		declareExchange(t, v, x)
 	}
-	for _, x := range []string{"one", "both", "history", "unique"} {
+	for _, x := range []string{"one", "both", "history"} {
 		bindQueue(t, v, "q", x, "k")
 	}
 	bindQueue(t, v, "q", "hash", "1")

@@ -9,8 +9,8 @@ import (
 // A broker with little to do is cheaper on one processor. Go wakes a second thread
 // whenever a goroutine becomes ready while another runs; with a few thousand small
 // messages a second that thread finds nothing, and looking for work and going to
-// sleep again was a tenth of what a message cost. So while less than half a processor
-// is used, Go schedules on one.
+// sleep again was a tenth of what a message cost. So while little is used, see lowUse,
+// Go schedules on one.
 //
 // The disk is a reason not to: files are mapped, and a processor that waits for a
 // page runs nothing else. Nobody else may wait for that, so while anything is

@@ -79,7 +79,7 @@ func (q *Queue) passLocked(batch []queue.Entry) (n int, forGood bool) {
 	for i := range ds {
 		m, d := batch[i].Msg, &ds[i]
 		d.Msg, d.ID, d.Sub, d.Stored = m, q.fresh+queue.ID(i), s, store && m.Persistent
-		d.Expires, d.Count, d.Redelivered, d.Sole = 0, 0, false, batch[i].Sole && !d.Stored && q.unique == nil
+		d.Expires, d.Count, d.Redelivered, d.Sole = 0, 0, false, q.solely(&batch[i], d.Stored)
 		if q.ttl >= 0 || m.TTL >= 0 {
 			d.Expires = expiry(m, q.ttl)
 		}

@@ -51,13 +51,19 @@ func (q *Queue) pushLocked(e *queue.Entry, stored bool) *item {
 	size := int64(m.Size())
 	it := l.slot(size)
 	q.lastID++
-	it.msg, it.id, it.stored, it.sole = m, q.lastID, stored, e.Sole && !stored && q.unique == nil
+	it.msg, it.id, it.stored, it.sole = m, q.lastID, stored, q.solely(e, stored)
 	if q.ttl >= 0 || m.TTL >= 0 {
 		it.expires = expiry(m, q.ttl)
 		q.timed = true
 	}
 	q.countLocked(it, size)
 	return it
+}
+
+// solely says that the queue alone has the message: the log has no part in it, nor has
+// the set of those whose duplicates are dropped.
+func (q *Queue) solely(e *queue.Entry, stored bool) bool {
+	return e.Sole && !stored && q.unique == nil
 }
 
 // putBackLocked returns a message to its place.
