@@ -81,9 +81,15 @@ func (c *conn) waitAlarm(ctx context.Context) error {
 	return nil
 }
 
-// waitStore stops a connection that has published while the store is behind.
-func (c *conn) waitStore(ctx context.Context) error {
-	err := c.srv.cfg.Store.Wait(ctx)
+// waitStores stops a connection while a store is behind that it has given
+// something to write.
+func (c *conn) waitStores(ctx context.Context) error {
+	writes := c.writes
+	if writes == 0 {
+		return nil
+	}
+	c.writes = 0
+	err := c.srv.cfg.Wait(ctx, writes)
 	if ctx.Err() != nil {
 		return nil // the next read says why
 	}

@@ -69,6 +69,7 @@ type conn struct {
 
 	received, sent atomic.Uint64 // bytes
 	published      bool          // reader's: published since the last pause
+	writes         queue.Writes  // reader's: what that gave the stores to write
 	counted        bool          // counted in the vhost's and the user's connections
 
 	// info is what others may ask of a running connection; nil before. What

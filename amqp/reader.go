@@ -255,13 +255,13 @@ func (c *conn) resize(size int) {
 	c.r, c.w = 0, left
 }
 
-// pause keeps the reader from reading while it must not take more: while the
-// store is behind, while an alarm is up (publishers only), or while the client
+// pause keeps the reader from reading while it must not take more: while a store
+// is behind, while an alarm is up (publishers only), or while the client
 // does not read what it is sent.
 func (c *conn) pause(ctx context.Context) error {
 	if c.published {
 		c.published = false
-		if err := c.waitStore(ctx); err != nil {
+		if err := c.waitStores(ctx); err != nil {
 			return err
 		}
 		if err := c.waitAlarm(ctx); err != nil {

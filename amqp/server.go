@@ -16,7 +16,7 @@ import (
 
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
-	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -26,7 +26,9 @@ type Config struct {
 	Log    *zap.Logger
 	VHosts *vhost.Set
 	Auth   *auth.Authority
-	Store  persistence.Store
+	// Wait blocks while one of these stores is behind. A connection that has given
+	// them something to write calls it before it reads on.
+	Wait func(context.Context, queue.Writes) error
 
 	// Product, Version, Platform and ClusterName are shown in connection.start.
 	// Clients read product and version and change their behaviour.

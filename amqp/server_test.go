@@ -35,7 +35,8 @@ func newServerOn(t testing.TB, store persistence.Store, log *zap.Logger) *Server
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(Config{Log: log, VHosts: vhosts, Auth: authority, Store: store})
+	s := NewServer(Config{Log: log, VHosts: vhosts, Auth: authority,
+		Wait: func(ctx context.Context, _ queue.Writes) error { return store.Wait(ctx) }})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

@@ -99,7 +99,7 @@ func (tx *transaction) publish(ch *channel) (partial bool) {
 	if r == nil {
 		return false
 	}
-	ch.pub.Flush()
+	ch.conn.writes |= ch.pub.Flush()
 	r.Release()
 	<-tx.complete
 	refused, failed := r.Outcome()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leveretmq/leveret/config"
 	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
 )
 
 // spill is the store of transient messages that do not fit in memory. It is
@@ -82,20 +83,27 @@ func (s *spill) close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// A spillingStore is the store as publishers see it: they wait for the spilled
-// messages too, which would otherwise pile up in memory on their way to disk.
-type spillingStore struct {
-	persistence.Store
-	spill *spill // may be nil
+// wait blocks while the store is behind.
+func (s *spill) wait(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	if store := s.store.Load(); store != nil {
+		return store.Wait(ctx)
+	}
+	return nil
 }
 
-// Wait blocks while either store is behind.
-func (s spillingStore) Wait(ctx context.Context) error {
-	if err := s.Store.Wait(ctx); err != nil || s.spill == nil {
-		return err
+// waitStores blocks while one of these stores is behind: what is on its way to disk
+// is in memory until it is there.
+func (b *Broker) waitStores(ctx context.Context, writes queue.Writes) error {
+	if writes&queue.ToStore != 0 {
+		if err := b.store.Wait(ctx); err != nil {
+			return err
+		}
 	}
-	if store := s.spill.store.Load(); store != nil {
-		return store.Wait(ctx)
+	if writes&queue.ToSpill != 0 {
+		return b.spill.wait(ctx)
 	}
 	return nil
 }

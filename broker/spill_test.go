@@ -11,6 +11,7 @@ import (
 
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
+	"github.com/leveretmq/leveret/queue"
 )
 
 // waitingStore is a store that is always behind.
@@ -58,8 +59,8 @@ func TestSpillFolder(t *testing.T) {
 	wantFolder(false)
 }
 
-// A publisher waits for either store.
-func TestPublishersWaitForBothStores(t *testing.T) {
+// A publisher waits for the store that it has given something to write.
+func TestPublishersWaitForTheirStore(t *testing.T) {
 	cfg := testConfig(t)
 	s, err := newSpill(cfg, zap.NewNop())
 	if err != nil {
@@ -72,9 +73,9 @@ func TestPublishersWaitForBothStores(t *testing.T) {
 	}()
 	s.options.MaxUncommitted = 1
 	s.options.Linger = 1 << 40 // nothing is committed before the end
-	both := spillingStore{Store: persistence.NewMemory(), spill: s}
-	if err := both.Wait(t.Context()); err != nil {
-		t.Errorf("Wait without a spilled message: %v", err)
+	b := &Broker{store: persistence.NewMemory(), spill: s}
+	if err := b.waitStores(t.Context(), queue.Anywhere); err != nil {
+		t.Errorf("without a spilled message: %v", err)
 	}
 	log, err := s.log()
 	if err != nil {
@@ -83,11 +84,17 @@ func TestPublishersWaitForBothStores(t *testing.T) {
 	log.Append([]persistence.Record{{ID: 1, Body: []byte("more than one byte")}}, (*message.Receipt)(nil))
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := both.Wait(over); !errors.Is(err, context.Canceled) {
-		t.Errorf("Wait while the spill store is behind: %v, want it to wait", err)
+	wants := func(which string, w queue.Writes, want error) {
+		t.Helper()
+		if err := b.waitStores(over, w); !errors.Is(err, want) {
+			t.Errorf("while the %s is behind, written %b: %v, want %v", which, w, err, want)
+		}
 	}
-	both = spillingStore{Store: waitingStore{}, spill: s}
-	if err := both.Wait(over); !errors.Is(err, context.Canceled) {
-		t.Errorf("Wait while the store is behind: %v, want it to wait", err)
-	}
+	wants("spill store", queue.ToSpill, context.Canceled)
+	wants("spill store", queue.Anywhere, context.Canceled)
+	wants("spill store", queue.ToStore, nil)
+	b.store, b.spill = waitingStore{}, nil
+	wants("store", queue.ToStore, context.Canceled)
+	wants("store", queue.Anywhere, context.Canceled)
+	wants("store", queue.ToSpill, nil)
 }

@@ -79,7 +79,7 @@ func (b *Broker) build() error {
 		Log:     b.log.Named("connection"),
 		VHosts:  b.vhosts,
 		Auth:    authority,
-		Store:   spillingStore{Store: b.store, spill: b.spill},
+		Wait:    b.waitStores,
 		Product: b.cfg.ProductName,
 		Version: compatibleVersion,
 		Node:    b.nodeName(), ClusterName: b.cfg.ClusterName,

@@ -41,6 +41,14 @@ type Target struct {
 	HasKey   bool
 }
 
+// Writes are what dead letters may cause: they go anywhere. The target may be nil.
+func (t *Target) Writes() Writes {
+	if t == nil {
+		return 0
+	}
+	return Anywhere
+}
+
 // An Env is what a queue needs of its surroundings. The functions are called
 // without the queue's lock.
 type Env struct {

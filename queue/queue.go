@@ -73,7 +73,10 @@ type Queue interface {
 	// it or refused some: at once, or for persistent messages of a durable
 	// queue when they are on disk. A deleted queue drops the batch and
 	// releases the receipts.
-	Enqueue(batch []Entry)
+	//
+	// It says which stores may have to write what the batch has brought: before
+	// the publisher sends more it waits while one of those is behind.
+	Enqueue(batch []Entry) Writes
 	// Get takes one message off the head; ok is false if there is none. left is
 	// how many are ready after it. A no-ack one is settled already.
 	Get(noAck bool) (d Delivery, left int, ok bool, err error)
@@ -112,6 +115,19 @@ type Queue interface {
 	// returns ErrGone.
 	Delete(cond Condition) (ready int, err error)
 }
+
+// Writes are the stores that may have something to write, for instance after a
+// batch was enqueued.
+type Writes uint8
+
+const (
+	// ToStore is the store of what is durable.
+	ToStore Writes = 1 << iota
+	// ToSpill is the store of transient messages that do not fit in memory.
+	ToSpill
+	// Anywhere is for messages that may go on to other queues.
+	Anywhere = ToStore | ToSpill
+)
 
 // A Condition limits a Delete.
 type Condition struct{ IfUnused, IfEmpty bool }

@@ -165,8 +165,9 @@ func (d *delayer) len() int {
 }
 
 // Enqueue takes a batch like a queue: each receipt is released once, when its
-// messages are stored or, for transient ones, at once.
-func (d *delayer) Enqueue(batch []queue.Entry) {
+// messages are stored or, for transient ones, at once. When they are due they go on
+// to queues.
+func (d *delayer) Enqueue(batch []queue.Entry) queue.Writes {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,6 +181,7 @@ func (d *delayer) Enqueue(batch []queue.Entry) {
 		batch = batch[n:]
 	}
 	d.armLocked(now)
+	return queue.Anywhere
 }
 
 // takeLocked takes entries of one receipt. An exchange that was deleted

@@ -19,6 +19,8 @@ type fakeQueue struct {
 	env   queue.Env
 	spec  queue.Spec
 	logID persistence.LogID
+	// writes is what Enqueue returns.
+	writes queue.Writes
 
 	mu       sync.Mutex
 	got      []queue.Entry
@@ -38,7 +40,7 @@ func (q *fakeQueue) Type() string { return q.spec.Arguments.Type }
 
 func (q *fakeQueue) LogID() persistence.LogID { return q.logID }
 
-func (q *fakeQueue) Enqueue(batch []queue.Entry) {
+func (q *fakeQueue) Enqueue(batch []queue.Entry) queue.Writes {
 	q.mu.Lock()
 	if !q.gone {
 		q.got = append(q.got, batch...)
@@ -52,6 +54,7 @@ func (q *fakeQueue) Enqueue(batch []queue.Entry) {
 		}
 		last = e.Receipt
 	}
+	return q.writes
 }
 
 func (q *fakeQueue) Get(bool) (queue.Delivery, int, bool, error) {

@@ -118,7 +118,7 @@ type refusingQueue struct {
 	full bool
 }
 
-func (q *refusingQueue) Enqueue(batch []queue.Entry) {
+func (q *refusingQueue) Enqueue(batch []queue.Entry) queue.Writes {
 	for _, e := range batch {
 		if q.full && e.Receipt != nil {
 			e.Receipt.Refuse(e.Seq)
@@ -130,7 +130,7 @@ func (q *refusingQueue) Enqueue(batch []queue.Entry) {
 			batch[i].Msg = &message.Message{Body: []byte("refused")}
 		}
 	}
-	q.fakeQueue.Enqueue(batch)
+	return q.fakeQueue.Enqueue(batch)
 }
 
 func TestWhatWasNotStoredMayBePublishedAgain(t *testing.T) {

@@ -41,6 +41,7 @@ type Publisher struct {
 	seen    []sighting              // by filters of exchanges, since the last Flush
 	detour  detour                  // of the message that is being routed
 
+	writes     queue.Writes      // of the batches since the last Flush
 	unroutable uint64            // messages since the last Flush that reached no queue
 	sizes      message.SizeBatch // of the bodies since the last Flush
 }
@@ -65,7 +66,9 @@ type Route struct {
 }
 
 // A sink takes batches: a queue, or a delayed exchange.
-type sink interface{ Enqueue(batch []queue.Entry) }
+type sink interface {
+	Enqueue(batch []queue.Entry) queue.Writes
+}
 
 // A batchSlot is a queue's part of the batch. It is used again for every batch.
 type batchSlot struct {
@@ -386,8 +389,16 @@ func (p *Publisher) slotOf(q queue.Queue) *batchSlot {
 func (p *Publisher) Len() int { return p.added }
 
 // Flush gives the batch to the queues, each its part at once. Every receipt is
-// held once for every queue.
-func (p *Publisher) Flush() {
+// held once for every queue. It says which stores may have something to write now:
+// whoever has more to publish waits while one of those is behind.
+func (p *Publisher) Flush() queue.Writes {
+	p.writes = 0
+	switch {
+	case p.v.tracing.Load():
+		p.writes = queue.Anywhere // copies are on their way, too
+	case len(p.flights)+len(p.seen) > 0:
+		p.writes = queue.ToStore // what is remembered of them
+	}
 	if len(p.flights) > 0 {
 		p.flushProducers()
 	}
@@ -400,12 +411,13 @@ func (p *Publisher) Flush() {
 		p.settleSightings(true)
 	}
 	p.count(true)
+	return p.writes
 }
 
 func (p *Publisher) flushSlot(s *batchSlot) {
 	if s.filter == nil || s.filter.sift(s) {
 		s.hold()
-		s.to.Enqueue(s.batch)
+		p.writes |= s.to.Enqueue(s.batch)
 	}
 	p.release(s)
 }

@@ -172,6 +172,36 @@ func TestReceiptIsHeldForEachQueue(t *testing.T) {
 	}
 }
 
+// TestFlushSaysWhatIsWritten: what the queues say, of this batch only, and besides
+// what is traced or waits, and what is remembered of producers.
+func TestFlushSaysWhatIsWritten(t *testing.T) {
+	v := newVHost(t)
+	declareQueue(t, v, QueueDeclare{Name: "none"})
+	declareQueue(t, v, QueueDeclare{Name: "store"}).writes = queue.ToStore
+	declareQueue(t, v, QueueDeclare{Name: "spill"}).writes = queue.ToSpill
+	declareExchange(t, v, ExchangeDeclare{Name: "d", Type: "x-delayed-message", Arguments: args("x-delayed-type", "direct")})
+	p := v.NewPublisher()
+	wants := func(name string, want queue.Writes, keys ...string) {
+		t.Helper()
+		for _, key := range keys {
+			p.Add(route(t, p, "", key), newMessage("", key), nil, 0)
+		}
+		if got := p.Flush(); got != want {
+			t.Errorf("%s: %b, want %b", name, got, want)
+		}
+	}
+	wants("memory", 0, "none")
+	wants("both", queue.Anywhere, "none", "store", "spill")
+	wants("one", queue.ToSpill, "spill")
+	wants("nothing", 0)
+	p.Add(route(t, p, "d", ""), newDelayed("m", int32(3_600_000), false), nil, 0)
+	wants("a delay", queue.Anywhere)
+	p.Add(route(t, p, "", "none"), newSequenced("none", "p", 1), nil, 0)
+	wants("a producer", queue.ToStore)
+	v.SetTracing(true)
+	wants("tracing", queue.Anywhere, "none")
+}
+
 func TestDiscard(t *testing.T) {
 	v := newVHost(t)
 	q := declareQueue(t, v, QueueDeclare{Name: "q"})
@@ -274,12 +304,13 @@ func TestExchangeCounters(t *testing.T) {
 // discardQueue takes batches and forgets them.
 type discardQueue struct{ fakeQueue }
 
-func (q *discardQueue) Enqueue(batch []queue.Entry) {
+func (q *discardQueue) Enqueue(batch []queue.Entry) queue.Writes {
 	for i := range batch {
 		if r := batch[i].Receipt; r != nil && (i == 0 || batch[i-1].Receipt != r) {
 			r.Release()
 		}
 	}
+	return 0
 }
 
 // newBenchVHost returns a vhost with n queues that forget what they get, bound

@@ -75,9 +75,12 @@ func assemble(dir string) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.server = amqp.NewServer(amqp.Config{VHosts: p.vhosts, Auth: p.auth, Store: p.store, Version: "4.0.5", Node: "leveret@cases"})
+	p.server = amqp.NewServer(amqp.Config{VHosts: p.vhosts, Auth: p.auth, Wait: p.waitStore, Version: "4.0.5", Node: "leveret@cases"})
 	return p, nil
 }
+
+// waitStore blocks while the store is behind.
+func (p *parts) waitStore(ctx context.Context, _ queue.Writes) error { return p.store.Wait(ctx) }
 
 // operator is who changes policies and limits.
 type operator struct{}

@@ -7,19 +7,18 @@ import (
 )
 
 // Enqueue takes a batch in order and hands it on to consumers that have room.
-func (q *Queue) Enqueue(batch []queue.Entry) {
+func (q *Queue) Enqueue(batch []queue.Entry) queue.Writes {
 	if len(batch) == 0 {
-		return
+		return 0
 	}
 	q.mu.Lock()
 	if q.unique != nil {
 		if batch = q.siftLocked(batch); len(batch) == 0 {
-			return
+			return 0
 		}
 	}
 	if q.state != running {
-		q.enqueueLateLocked(batch)
-		return
+		return q.enqueueLateLocked(batch)
 	}
 	q.startLocked()
 	q.fresh = q.lastID + 1
@@ -33,6 +32,7 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 	}
 	q.proceedLocked()
 	todo := q.finishLocked()
+	writes := q.writesLocked()
 	q.mu.Unlock()
 	if q.log == nil {
 		release(batch)
@@ -40,21 +40,37 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 	if todo {
 		q.workBriefly()
 	}
+	return writes
+}
+
+// writesLocked says which stores have to write what is published to the queue.
+func (q *Queue) writesLocked() queue.Writes {
+	writes := q.settings.DeadLetter.Writes()
+	if q.log != nil {
+		writes |= queue.ToStore
+	}
+	for i := 0; i < len(q.lanes) && q.paged > 0; i++ {
+		if q.lanes[i].paged.spilled > 0 {
+			return writes | queue.ToSpill
+		}
+	}
+	return writes
 }
 
 // enqueueLateLocked takes a batch when the queue has ended, and unlocks. Only a
 // stopped durable queue keeps something, on disk: it will be there again.
-func (q *Queue) enqueueLateLocked(batch []queue.Entry) {
+func (q *Queue) enqueueLateLocked(batch []queue.Entry) queue.Writes {
 	if q.state == gone || q.log == nil {
 		q.mu.Unlock()
 		release(batch)
-		return
+		return 0
 	}
 	q.fresh = q.lastID + 1
 	q.lastID += queue.ID(len(batch))
 	q.addDurableLocked(batch, len(batch), false)
 	q.fresh = noneFresh
 	q.mu.Unlock()
+	return queue.ToStore
 }
 
 // passLocked hands the first messages of a batch on to a consumer without

@@ -119,6 +119,23 @@ func TestSpillsTransient(t *testing.T) {
 	}
 }
 
+// TestSpillingIsTold: publishers to a queue that has messages in its spill log
+// give that store something to write.
+func TestSpillingIsTold(t *testing.T) {
+	p := newPaged(t, queue.Spec{Arguments: &queue.Arguments{MaxPriority: 2}}, true)
+	if w := p.Send(queuetest.Message("a")); w != 0 {
+		t.Errorf("the first message gives something to write: %b", w)
+	}
+	p.fill(0, 1000, queuetest.Message)
+	if w := p.Send(queuetest.Message("b")); w != queue.ToSpill {
+		t.Errorf("a queue that spills gives something to write: %b, want %b", w, queue.ToSpill)
+	}
+	p.Drain()
+	if w := p.Send(queuetest.Message("c")); w != 0 {
+		t.Errorf("a queue that has spilled gives something to write: %b", w)
+	}
+}
+
 func TestTransientStaysWithoutSpill(t *testing.T) {
 	p := newPaged(t, queue.Spec{}, false)
 	p.fill(0, 300, queuetest.Message)

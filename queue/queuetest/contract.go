@@ -41,6 +41,7 @@ func Run(t *testing.T, factory queue.Factory, except ...string) {
 		{"RejectedIsForgotten", testRejected},
 		{"ReceiptOnce", testReceiptOnce},
 		{"PersistentWaitsForCommit", testCommit},
+		{"WritesToStore", testWrites},
 		{"ManyInOneReceipt", testManyRecords},
 		{"SettledBeforeCommit", testSettledBeforeCommit},
 		{"RestartKeepsPersistent", testRestart},
@@ -363,6 +364,18 @@ func testCommit(h *Harness) {
 	h.Store.Commit()
 	if !mixed.Done() {
 		h.T.Error("not confirmed after the commit")
+	}
+}
+
+func testWrites(h *Harness) {
+	if w := h.Send(Persistent("a")); w != queue.ToStore {
+		h.T.Errorf("a durable queue gives something to write: %b, want %b", w, queue.ToStore)
+	}
+	if _, err := h.Queue.Delete(queue.Condition{}); err != nil {
+		h.T.Fatal(err)
+	}
+	if w := h.Send(Persistent("b")); w != 0 {
+		h.T.Errorf("a deleted queue gives something to write: %b", w)
 	}
 }
 

@@ -160,7 +160,9 @@ func testJitter(h *Harness) {
 }
 
 func testLimitDeadLetters(h *Harness) {
-	h.Send(Persistent("a"), Message("b"))
+	if w := h.Send(Persistent("a"), Message("b")); w != queue.Anywhere {
+		h.T.Errorf("a queue with a target for dead letters gives something to write: %b, want %b", w, queue.Anywhere)
+	}
 	for range 3 {
 		h.nack("a")
 	}

@@ -192,12 +192,12 @@ func (h *Harness) Publish(bodies ...string) {
 }
 
 // Send publishes messages as one batch.
-func (h *Harness) Send(msgs ...*message.Message) {
+func (h *Harness) Send(msgs ...*message.Message) queue.Writes {
 	batch := make([]queue.Entry, len(msgs))
 	for i, m := range msgs {
 		batch[i] = queue.Entry{Msg: m}
 	}
-	h.Queue.Enqueue(batch)
+	return h.Queue.Enqueue(batch)
 }
 
 // A Confirm is the fate of a batch that was published with a receipt.

@@ -10,26 +10,26 @@ import (
 // Enqueue takes a batch in order, stores it, and hands it on to consumers that
 // have room. A full queue refuses whole batches: the one that makes it full is
 // still taken (RabbitMQ 4.0: publishers are told after the fact).
-func (q *Queue) Enqueue(batch []queue.Entry) {
+func (q *Queue) Enqueue(batch []queue.Entry) queue.Writes {
 	if len(batch) == 0 {
-		return
+		return 0
 	}
 	q.mu.Lock()
 	if q.unique != nil && q.state != gone && !q.m.full {
 		if batch = q.siftLocked(batch); len(batch) == 0 {
-			return
+			return 0
 		}
 	}
 	switch {
 	case q.state == gone:
 		q.mu.Unlock()
 		release(batch)
-		return
+		return 0
 	case q.state == stopped:
 		q.numberLocked(batch)
 		q.storeLocked(batch)
 		q.mu.Unlock()
-		return
+		return queue.ToStore
 	}
 	q.startLocked()
 	q.count.published += uint64(len(batch))
@@ -38,13 +38,15 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 		q.count.refused += uint64(len(batch))
 		q.unlock()
 		refuse(batch)
-		return
+		return 0
 	}
 	q.numberLocked(batch)
 	q.storeLocked(batch)
 	q.addLocked(batch)
 	q.proceedLocked()
+	writes := queue.ToStore | q.settings.DeadLetter.Writes()
 	q.unlock()
+	return writes
 }
 
 // siftLocked drops the duplicates of a batch. They count as enqueued for their

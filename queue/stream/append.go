@@ -9,15 +9,15 @@ import (
 // Enqueue appends a batch, whether its messages are persistent or not, and hands
 // it to the readers that wait for it. The log releases the receipts. Readers may
 // get messages before they are on disk.
-func (q *Queue) Enqueue(batch []queue.Entry) {
+func (q *Queue) Enqueue(batch []queue.Entry) queue.Writes {
 	if len(batch) == 0 {
-		return
+		return 0
 	}
 	q.mu.Lock()
 	if q.state == gone {
 		q.mu.Unlock()
 		release(batch)
-		return
+		return 0
 	}
 	q.count.published += uint64(len(batch))
 	for start := 0; start < len(batch); {
@@ -35,6 +35,7 @@ func (q *Queue) Enqueue(batch []queue.Entry) {
 		q.mu.Lock()
 		q.drive(r)
 	}
+	return queue.ToStore
 }
 
 // release releases each receipt of the batch once.

@@ -39,6 +39,19 @@ func from(h *queuetest.Harness, offset any, more ...frames.Field) *queuetest.Con
 	})
 }
 
+func TestPublishesWriteToTheStore(t *testing.T) {
+	h := newStream(t)
+	if w := h.Send(queuetest.Message("transient")); w != queue.ToStore {
+		t.Errorf("a stream gives something to write: %b, want %b", w, queue.ToStore)
+	}
+	if _, err := h.Queue.Delete(queue.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	if w := h.Send(queuetest.Message("late")); w != 0 {
+		t.Errorf("a deleted stream gives something to write: %b", w)
+	}
+}
+
 // numbers are the bodies n, n+1, ... before m.
 func numbers(n, m int) (list []string) {
 	for ; n < m; n++ {
