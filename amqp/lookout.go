@@ -12,7 +12,7 @@ import (
 // with something to read, before it lets others run. With two publishers at full
 // speed on two cores this halves how long other messages take, 2.6 ms to 1.3 at the
 // median, and costs one system call a batch. While that finds somebody, readers look
-// more often, see turnFrames.
+// more often, see turn.
 
 // A lookout finds which of many sockets have something new to read. It watches them
 // only while somebody looks: being watched makes each arrival a little dearer.

@@ -48,16 +48,16 @@ func TestReaderTakesTurns(t *testing.T) {
 	if err := c.channels[1].dispatch(&frames.QueueDeclare{Queue: "q"}); err != nil {
 		t.Fatal(err)
 	}
-	const turn, all = turnFrames / 3, 5 * turnFrames / 6 // messages, of three frames each
+	const ofTurn, all = turn / 3, 5 * turn / 6 // messages, of three frames each
 	var read []byte
 	for range all {
 		read = appendPublish(read, 1, "q", []byte{0, 0}, []byte("x"))
 	}
 	bell, _, ring := bellOn(t, &s.lookout)
 	for _, tt := range []struct {
-		name string
-		do   func()
-		turn bool
+		name  string
+		do    func()
+		short bool
 	}{
 		{"nobody has sent anything", func() {}, false},
 		{"somebody has", ring, true},
@@ -68,12 +68,12 @@ func TestReaderTakesTurns(t *testing.T) {
 			tt.do()
 			c.buf, c.r, c.w = read, 0, len(read)
 			more, err := c.batch()
-			if err != nil || more != tt.turn {
-				t.Fatalf("there is more to do: %v, %v; want %v", more, err, tt.turn)
+			if err != nil || more != tt.short {
+				t.Fatalf("there is more to do: %v, %v; want %v", more, err, tt.short)
 			}
 			want := all
-			if tt.turn {
-				want = turn
+			if tt.short {
+				want = ofTurn
 			}
 			if got := purge(t, c, "q"); got != want {
 				t.Errorf("the queue got %d messages in the first batch, want %d", got, want)
@@ -88,6 +88,29 @@ func TestReaderTakesTurns(t *testing.T) {
 	}
 	if *bell != 1 {
 		t.Errorf("the other was nudged %d times, want 1", *bell)
+	}
+}
+
+// A turn of larger messages has fewer.
+func TestTurnsAreShorterForLargeMessages(t *testing.T) {
+	s := newTestServer(t, zap.NewNop())
+	c := newTestConn(t, s)
+	if err := c.channels[1].dispatch(&frames.QueueDeclare{Queue: "q"}); err != nil {
+		t.Fatal(err)
+	}
+	var read []byte
+	for range turn / 3 {
+		read = appendPublish(read, 1, "q", []byte{0, 0}, make([]byte, 1024))
+	}
+	_, _, ring := bellOn(t, &s.lookout)
+	ring()
+	c.buf, c.r, c.w = read, 0, len(read)
+	if more, err := c.batch(); err != nil || !more {
+		t.Fatalf("there is more to do: %v, %v", more, err)
+	}
+	// A message is two frames of less than 256 bytes and one that counts 1 + 4.
+	if got, want := purge(t, c, "q"), (turn+6)/7; got != want {
+		t.Errorf("the queue got %d messages in the first batch, want %d", got, want)
 	}
 }
 
