@@ -84,11 +84,11 @@ func (c *conn) waitAlarm(ctx context.Context) error {
 // waitStores stops a connection while a store is behind that it has given
 // something to write.
 func (c *conn) waitStores(ctx context.Context) error {
-	writes := c.writes
+	writes := c.toWrite
 	if writes == 0 {
 		return nil
 	}
-	c.writes = 0
+	c.toWrite = 0
 	err := c.srv.cfg.Wait(ctx, writes)
 	if ctx.Err() != nil {
 		return nil // the next read says why

@@ -236,7 +236,7 @@ func (ch *channel) flush() {
 		ch.counts.confirmable.Store(r.Last)
 	}
 	ch.conn.join()
-	ch.conn.writes |= ch.pub.Flush()
+	ch.conn.toWrite |= ch.pub.Flush()
 	if r != nil {
 		r.Release() // the hold of publishDone's
 	}

@@ -68,8 +68,9 @@ type conn struct {
 	beats    *beats              // heartbeats; nil if off
 
 	received, sent atomic.Uint64 // bytes
+	reads, writes  atomic.Uint64 // of the socket
 	published      bool          // reader's: published since the last pause
-	writes         queue.Writes  // reader's: what that gave the stores to write
+	toWrite        queue.Writes  // reader's: what that gave the stores to write
 	counted        bool          // counted in the vhost's and the user's connections
 
 	// info is what others may ask of a running connection; nil before. What

@@ -125,6 +125,7 @@ func (c *conn) writeNow(out *pending) {
 	c.gather(w, out) // writes nothing: see pushLimit
 	n := c.raw.write(w.b, c.srv.cfg.Calm.Load())
 	c.sent.Add(uint64(n))
+	c.writes.Add(1)
 	w.recycle(out)
 	out.reset()
 	if left := w.b[n:]; len(left) > 0 {

@@ -58,6 +58,7 @@ func (c *conn) readLoop(ctx context.Context) error {
 		}
 		c.w += n
 		c.received.Add(uint64(n))
+		c.reads.Add(1)
 		if err := c.handle(); err != nil {
 			return err
 		}

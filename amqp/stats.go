@@ -33,6 +33,8 @@ type ConnectionInfo struct {
 	FrameMax         uint32 // in bytes
 	Heartbeat        time.Duration
 	Received, Sent   uint64 // bytes
+	Reads, Writes    uint64 // of the socket
+	Pending          int    // bytes that wait to be written, about
 	Channels         int
 	TLS              bool
 	TLSVersion       string            // "TLS 1.3"; "" without TLS
@@ -94,10 +96,11 @@ func (s *Server) Connections() []ConnectionInfo {
 func (c *conn) snapshot() ConnectionInfo {
 	i := *c.info.Load()
 	i.Received, i.Sent = c.received.Load(), c.sent.Load()
+	i.Reads, i.Writes = c.reads.Load(), c.writes.Load()
 	i.Blocked = c.blocked.Load()
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	i.Channels = len(c.channels)
+	i.Channels, i.Pending = len(c.channels), c.out.bytes
 	return i
 }
 

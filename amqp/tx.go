@@ -99,7 +99,7 @@ func (tx *transaction) publish(ch *channel) (partial bool) {
 	if r == nil {
 		return false
 	}
-	ch.conn.writes |= ch.pub.Flush()
+	ch.conn.toWrite |= ch.pub.Flush()
 	r.Release()
 	<-tx.complete
 	refused, failed := r.Outcome()

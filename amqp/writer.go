@@ -203,6 +203,7 @@ func (c *conn) flushBuffer(w *writeBuffer) error {
 		n, err = iov.WriteTo(c.sock)
 	}
 	c.sent.Add(uint64(n))
+	c.writes.Add(1)
 	w.clear()
 	return err
 }

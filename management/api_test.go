@@ -265,7 +265,7 @@ func (a *api) aConn(name, user, vhost, queue string) {
 	a.conns.churn.ChannelsOpened++
 	a.conns.connections = append(a.conns.connections, Connection{
 		Name: name, UserProvidedName: "app", User: user, VHost: vhost, Mechanism: "PLAIN", Peer: peer, Host: netip.MustParseAddrPort("10.0.0.1:5672"),
-		ConnectedAt: time.UnixMilli(1700000000000), ChannelMax: 2047, FrameMax: 131072, Heartbeat: 30 * time.Second, Received: 100, Sent: 200, Channels: 1,
+		ConnectedAt: time.UnixMilli(1700000000000), ChannelMax: 2047, FrameMax: 131072, Heartbeat: 30 * time.Second, Received: 100, Sent: 200, Reads: 3, Writes: 4, Pending: 5, Channels: 1,
 		ClientProperties: frames.Table{{Name: "product", Value: "test"}, {Name: "capabilities", Value: frames.Table{{Name: "basic.nack", Value: true}}}},
 	})
 	a.conns.channels = append(a.conns.channels, Channel{Connection: name, Number: 1, User: user, VHost: vhost, Prefetch: 7, Confirm: true, Consumers: 1,

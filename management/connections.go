@@ -69,7 +69,7 @@ func (r *request) connectionObject(c *Connection, d details) object {
 	}
 	figures := connectionCounters(c)
 	addFigures(&o, octetMetrics, &figures, r.s.sampler.view(part{aConnection, c.VHost, c.Name}), d)
-	o = append(o, member{"recv_cnt", 0}, member{"send_cnt", 0}, member{"send_pend", 0})
+	o = append(o, member{"recv_cnt", c.Reads}, member{"send_cnt", c.Writes}, member{"send_pend", c.Pending})
 	addRuntime(&o)
 	return o
 }

@@ -145,6 +145,8 @@ type Connection struct {
 	FrameMax         uint32 // in bytes
 	Heartbeat        time.Duration
 	Received, Sent   uint64 // bytes
+	Reads, Writes    uint64 // of the socket
+	Pending          int    // bytes that wait to be written, about
 	Channels         int
 	TLS              bool
 	TLSVersion       string            // "TLS 1.3"; "" without TLS

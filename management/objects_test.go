@@ -14,7 +14,7 @@ func TestConnectionObject(t *testing.T) {
 		"connected_at":1700000000000,"auth_mechanism":"PLAIN","client_properties":{"product":"test","capabilities":{"basic.nack":true}},
 		"host":"10.0.0.1","port":5672,"peer_host":"10.0.0.7","peer_port":4711,"ssl":false,"ssl_protocol":null,"ssl_cipher":null,"ssl_hash":null,
 		"ssl_key_exchange":null,"peer_cert_subject":null,"peer_cert_issuer":null,"peer_cert_validity":null,"user_provided_name":"app"}`)
-	has(t, a.do("GET", "/connections/c", "", 200), J{"recv_oct": 100.0, "send_oct": 200.0, "recv_oct_details": J{"rate": 0.0}})
+	has(t, a.do("GET", "/connections/c", "", 200), J{"recv_oct": 100.0, "send_oct": 200.0, "recv_cnt": 3.0, "send_cnt": 4.0, "send_pend": 5.0, "recv_oct_details": J{"rate": 0.0}})
 	a.is("/connections/username/guest", `[{"name":"c","vhost":"/","user":"guest","node":"rabbit@test"}]`)
 	a.is("/connections/username/nobody", `[]`)
 }
