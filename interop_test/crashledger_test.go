@@ -3,9 +3,9 @@
 package interop_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 
@@ -90,7 +90,7 @@ func (p *crashPublisher) run(ch *amqp.Channel) {
 		}
 		n := p.next
 		p.next++
-		body := fmt.Appendf(nil, "%d %d %s", p.id, n, strings.Repeat("x", bodySize()))
+		body := lettered(p.id, n, bodySize())
 		err := ch.Publish(p.exchange, p.key, false, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Priority: uint8(n % 5), Body: body})
 		if err != nil {
 			break
@@ -131,11 +131,24 @@ func (q *crashQueue) known(publisher, n int) byte {
 	return q.of[publisher].at(n)
 }
 
-// parse finds the publisher and the number of a message.
+// lettered is the body of a publisher's message n: those two numbers, and size bytes
+// that are not those of its neighbours.
+func lettered(publisher, n, size int) []byte {
+	body := fmt.Appendf(nil, "%d %d %d ", publisher, n, size)
+	return append(body, bytes.Repeat([]byte{'a' + byte(n%26)}, size)...)
+}
+
+// parse finds the publisher and the number of a message, whose body must be the one
+// that was published.
 func parse(t *testing.T, d *amqp.Delivery) (publisher, n int) {
 	t.Helper()
-	if _, err := fmt.Sscan(string(d.Body[:min(len(d.Body), 30)]), &publisher, &n); err != nil {
+	var size int
+	if _, err := fmt.Sscan(string(d.Body[:min(len(d.Body), 40)]), &publisher, &n, &size); err != nil {
 		t.Errorf("message of %d bytes: %v", len(d.Body), err)
+		return 0, 0
+	}
+	if size < 0 || size > len(d.Body) || !bytes.Equal(d.Body, lettered(publisher, n, size)) {
+		t.Errorf("message %d of publisher %d, of %d bytes: the body of %d is not what was published: %.60q", n, publisher, size, len(d.Body), d.Body)
 	}
 	return publisher, n
 }

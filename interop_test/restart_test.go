@@ -3,11 +3,9 @@
 package interop_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -47,7 +45,7 @@ func (l *ledger) run(exchange string, count int, enough func()) {
 		case <-done: // the broker is gone
 			return
 		}
-		body := fmt.Appendf(nil, "%d %s", l.next, strings.Repeat("x", rand.IntN(3000)))
+		body := lettered(0, l.next, rand.IntN(3000))
 		err := l.ch.PublishWithContext(l.Context(), exchange, "", false, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: body})
 		if err != nil {
 			break
@@ -105,11 +103,7 @@ func checkSurvivors(t *testing.T, c *client, q string, l *ledger, taken map[int]
 	var acked uint64
 	for i := range ready {
 		d := receive(t, ds)
-		text, _, _ := strings.Cut(string(d.Body), " ")
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, n := parse(t, &d)
 		if n <= last {
 			t.Errorf("queue %s: %d came after %d", q, n, last)
 		}

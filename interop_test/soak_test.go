@@ -4,7 +4,6 @@ package interop_test
 
 import (
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -73,17 +72,15 @@ func (c *client) takeAll(queue string, l *ledger, taken map[int]bool) {
 		if !ok {
 			break
 		}
-		var n int
-		if _, err := fmt.Sscan(string(d.Body[:min(len(d.Body), 20)]), &n); err != nil {
-			c.Fatal(err)
-		}
+		_, n := parse(c.T, &d)
 		c.must(d.Ack(false))
 		taken[n] = true
 	}
 	waitDurable(c.T, c)
 }
 
-// chatter sends transient messages to itself until the broker is gone.
+// chatter sends transient messages to itself, some at once, until the broker is gone.
+// It gets what it has sent: the broker uses the memory of what has come for what comes.
 func (c *client) chatter() {
 	q, err := c.ch.QueueDeclare("", false, false, true, false, nil)
 	if err != nil {
@@ -93,13 +90,23 @@ func (c *client) chatter() {
 	if err != nil {
 		return
 	}
-	for {
-		err := c.ch.PublishWithContext(c.Context(), "", q.Name, false, false, amqp.Publishing{Body: make([]byte, rand.IntN(5000))})
-		if err != nil {
-			return
+	for sent, got := 0, 0; ; {
+		for range 1 + rand.IntN(20) {
+			err := c.ch.PublishWithContext(c.Context(), "", q.Name, false, false, amqp.Publishing{Body: lettered(0, sent, rand.IntN(5000))})
+			if err != nil {
+				return
+			}
+			sent++
 		}
-		if _, ok := <-ds; !ok {
-			return
+		for got < sent {
+			d, ok := <-ds
+			if !ok {
+				return
+			}
+			if _, n := parse(c.T, &d); n != got {
+				c.Errorf("transient message %d came after %d", n, got-1)
+			}
+			got++
 		}
 	}
 }
