@@ -152,8 +152,8 @@ func (r *propertyReader) table() []byte {
 	return t
 }
 
-// Append appends the property block to dst: what Parse read, byte for byte,
-// unless fields were changed since.
+// Append appends the property block to dst: what Parse read, byte for byte but
+// for FlagUnused, unless fields were changed since.
 func (p *Properties) Append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, p.Flags)
 	dst = p.appendShort(dst, FlagContentType, p.ContentType)
