@@ -266,7 +266,6 @@ func TestRetryArgumentsAreChecked(t *testing.T) {
 		value any
 		term  string
 	}{
-		{"x-delivery-limit", "3", `"expected integer, got longstr"`},
 		{"x-redelivery-delay", int32(-1), "{value_negative,-1}"},
 		{"x-redelivery-delay", "1s", `"expected integer, got longstr"`},
 		{"x-redelivery-delay-multiplier", 0.5, "{value_too_small,0.5}"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/leveretmq/leveret/frames"
 )
@@ -283,11 +284,23 @@ func (p *parser) foreign() error {
 	known := arguments()
 	for _, f := range p.table {
 		i := slices.IndexFunc(known, func(a argument) bool { return a.name == f.Name })
-		if i >= 0 && !known[i].of(p.Type) {
+		if i >= 0 && (!known[i].of(p.Type) || f.Name == "x-delivery-limit" && p.Type == Classic && !p.ownRetries()) {
 			return frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s of queue type rabbit_%s_queue", f.Name, p.resource, p.Type)
 		}
 	}
 	return nil
+}
+
+// ownRetries says whether an argument is there that only Leveret has: a classic
+// queue with one may have a delivery limit too, which RabbitMQ 4.0 refuses.
+func (p *parser) ownRetries() bool {
+	return slices.ContainsFunc(p.table, func(f frames.Field) bool { return isOwnRetryKey(strings.TrimPrefix(f.Name, "x-")) })
+}
+
+// isOwnRetryKey says whether a policy key, or an argument without its x-, is one of
+// those about retries that RabbitMQ does not have.
+func isOwnRetryKey(key string) bool {
+	return strings.HasPrefix(key, "redelivery-") || key == "consumer-timeout-action"
 }
 
 // maxSegmentSize is the largest segment of a stream, in bytes (RabbitMQ 4.0).

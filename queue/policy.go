@@ -76,7 +76,7 @@ func policyKeys() map[string]policyKey {
 		"overflow":                {isOneOf("drop-head", "reject-publish", "reject-publish-dlx"), "overflow value", yes, yes, yes, no},
 		"delivery-limit":          {isAtLeast(math.MinInt64), "delivery limit", yes, yes, yes, no},
 		"queue-mode":              {isOneOf("default", "lazy"), "queue-mode value", no, yes, no, no},
-		"queue-version":           {isBetween(1, 2), "queue version", yes, yes, yes, yes},
+		"queue-version":           {isBetween(1, 2), "queue-version value", yes, yes, yes, yes},
 		"consumer-timeout":        {isAtLeast(0), "consumer timeout", no, yes, yes, yes},
 		"max-age":                 {isMaxAge, "max age", no, no, no, yes},
 		"queue-leader-locator": {isOneOf("client-local", "balanced", "random", "least-leaders"),
@@ -85,8 +85,8 @@ func policyKeys() map[string]policyKey {
 		"queue-master-locator":          {isOneOf("min-masters", "client-local", "random"), "master locator", no, yes, no, no},
 		"initial-cluster-size":          {isAtLeast(0), "cluster size", no, no, no, yes},
 		"stream-max-segment-size-bytes": {isBetween(0, maxSegmentSize), "segment size", no, no, no, yes},
-		"stream-filter-size-bytes":      {isBetween(16, 255), "filter size. Valid range is 16-255.", no, yes, yes, yes},
-		"target-group-size":             {isAtLeast(1), "target group size", yes, no, yes, no},
+		"stream-filter-size-bytes":      {isBetween(16, 255), "filter size. Valid range is 16-255", no, yes, yes, yes},
+		"target-group-size":             {isAtLeast(1), "qq target count value", yes, no, yes, no},
 		// Not RabbitMQ's.
 		"consumer-timeout-action":     {isOneOf("close", "requeue"), "consumer timeout action", no, yes, yes, no},
 		"redelivery-delay":            {isBetween(0, maxExpiry), "redelivery delay", no, yes, yes, no},
@@ -139,7 +139,8 @@ func ValidateDefinition(def Definition, operator bool) error {
 
 // Supports says whether queues of this type know every key of the definition:
 // a policy with one key that the type does not support is not applied at all
-// (RabbitMQ 4.0).
+// (RabbitMQ 4.0). Classic queues know a delivery limit next to a key about retries
+// that RabbitMQ does not have.
 func Supports(queueType string, def Definition) bool {
 	known := policyKeys()
 	for key := range def {
@@ -150,8 +151,22 @@ func Supports(queueType string, def Definition) bool {
 		if a := (argument{classic: k.classic, quorum: k.quorum, stream: k.stream}); !a.of(queueType) {
 			return false
 		}
+		if key == "delivery-limit" && queueType == Classic && !ownRetries(def) {
+			return false
+		}
 	}
 	return true
+}
+
+// ownRetries says whether the definition has a key about retries that RabbitMQ does
+// not have.
+func ownRetries(def Definition) bool {
+	for key := range def {
+		if isOwnRetryKey(key) {
+			return true
+		}
+	}
+	return false
 }
 
 // MergeDefinitions is the effective definition of a policy and an operator

@@ -38,7 +38,7 @@ func TestValidateDefinition(t *testing.T) {
 		{`{"federation-upstream": "u", "federation-upstream-pattern": "^u"}`, false, ""},
 		{`{"federation-upstream-set": 1}`, false, "1 is not a valid federation upstream set"},
 		{`{"federation-upstream-set": "all"}`, true, `[{<<"federation-upstream-set">>,<<"all">>}] are not recognised policy settings`},
-		{`{"stream-filter-size-bytes": 15}`, false, "15 is not a valid filter size. Valid range is 16-255."},
+		{`{"stream-filter-size-bytes": 15}`, false, "15 is not a valid filter size. Valid range is 16-255"},
 		{`{"max-length": 5, "delivery-limit": 3, "overflow": "drop-head"}`, true, ""},
 		{`{"dead-letter-exchange": "x"}`, true, `[{<<"dead-letter-exchange">>,<<"x">>}] are not recognised policy settings`},
 		{`{"redelivery-delay": 100, "redelivery-delay-multiplier": 1.5, "redelivery-delay-max": 1000, "redelivery-jitter": 0.5}`, false, ""},
@@ -68,7 +68,8 @@ func TestSupports(t *testing.T) {
 		classic, quorum, stream bool
 	}{
 		{`{"max-length": 5}`, true, true, false},
-		{`{"max-length": 5, "delivery-limit": 2}`, true, true, false},
+		{`{"max-length": 5, "delivery-limit": 2}`, false, true, false},
+		{`{"redelivery-jitter": 1, "delivery-limit": 2}`, true, true, false},
 		{`{"redelivery-delay": 5}`, true, true, false},
 		{`{"consumer-timeout-action": "requeue"}`, true, true, false},
 		{`{"max-length-bytes": 5}`, true, true, true},
