@@ -17,11 +17,18 @@ type consumer struct {
 	sub   *queue.Subscription // immutable
 
 	// Guarded by the outbox's lock.
-	okDue bool // consume-ok is to be sent before the first delivery
-	gone  bool // ended by the queue; the tag is free
+	okDue    bool // consume-ok is to be sent before the first delivery
+	gone     bool // ended by the queue; the tag is free
+	promised int  // what the next Deliver takes beyond the outbox's limit, in bytes
 }
 
-var _ queue.Consumer = (*consumer)(nil)
+var (
+	_ queue.Consumer = (*consumer)(nil)
+	_ queue.Measured = (*consumer)(nil)
+)
+
+// Room implements queue.Measured.
+func (c *consumer) Room() int { return c.ch.conn.out.roomFor(c) }
 
 // Deliver implements queue.Consumer.
 func (c *consumer) Deliver(batch []queue.Delivery) int { return c.ch.conn.out.deliver(c, batch) }

@@ -15,9 +15,6 @@ const (
 	// outboxHardLimit is where the connection's own reader stops reading: a
 	// client that sends requests and does not read the replies.
 	outboxHardLimit = 4 * outboxLimit
-	// perDelivery is what a delivery adds on the wire besides header and body,
-	// in bytes; an estimate.
-	perDelivery = 64
 )
 
 // An outbox is the way out of a connection: one FIFO of everything that will be
@@ -254,8 +251,20 @@ func (o *outbox) nack(channel uint16, tag uint64, multiple bool) {
 	o.notifyLocked()
 }
 
-// deliver appends as much of the batch as there is room for and enters it in
-// the channel's unacknowledged deliveries. It returns how many it took.
+// roomFor is how much there is room for, in bytes. The consumer's next delivery may take
+// as much even if others are quicker: the outbox grows beyond its limit rather.
+func (o *outbox) roomFor(c *consumer) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.promised = 0
+	if !o.closing && !c.ch.closed {
+		c.promised = max(0, outboxLimit-o.bytes)
+	}
+	return c.promised
+}
+
+// deliver appends as much of the batch as there is room for, or as was promised, and enters
+// it in the channel's unacknowledged deliveries. It returns how many it took.
 func (o *outbox) deliver(c *consumer, batch []queue.Delivery) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -264,9 +273,13 @@ func (o *outbox) deliver(c *consumer, batch []queue.Delivery) int {
 	}
 	c.readyLocked()
 	n, again := 0, 0
-	for ; n < len(batch) && o.bytes < outboxLimit; n++ {
+	promised := c.promised
+	c.promised = 0
+	for ; n < len(batch) && (o.bytes < outboxLimit || promised > 0); n++ {
 		m := batch[n].Msg
-		o.bytes += len(m.Header) + len(m.Body) + perDelivery
+		weight := queue.Weight(m)
+		o.bytes += weight
+		promised -= weight
 		sole := batch[n].Sole && c.sub.NoAck
 		o.deliveries = append(o.deliveries, outgoing{m, batch[n].Redelivered, sole})
 		o.sole = o.sole || sole
@@ -352,7 +365,7 @@ func (o *outbox) returned(channel uint16, m *message.Message) {
 }
 
 func (o *outbox) messageLocked(m *message.Message, redelivered bool, s segment) {
-	o.bytes += len(m.Header) + len(m.Body) + perDelivery
+	o.bytes += queue.Weight(m)
 	o.deliveries = append(o.deliveries, outgoing{msg: m, redelivered: redelivered})
 	o.segments = append(o.segments, s)
 }

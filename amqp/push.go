@@ -11,7 +11,7 @@ const (
 	// pushLimit is how much is written without the writer, in bytes of an
 	// outbox. It is below referencedBody, and so small that the encoded bytes
 	// stay below flushSize whatever the names in them, so that gathering them
-	// does not write: at perDelivery bytes each it is 256 deliveries at most.
+	// does not write: at 64 bytes each, see queue.Weight, it is 256 deliveries at most.
 	pushLimit = referencedBody - 1
 	// maxPushes is how many connections a reader writes to after one batch. To
 	// wake the writers of more lets other processors help.

@@ -37,7 +37,7 @@ func TestPendingIsWhatWaits(t *testing.T) {
 	c.out.mu.Lock()
 	c.out.messageLocked(m, false, segment{kind: returnSegment, n: 1, channel: 1})
 	c.out.mu.Unlock()
-	if got, want := c.snapshot().Pending-before, perDelivery+102; got != want {
+	if got, want := c.snapshot().Pending-before, 64+102; got != want {
 		t.Errorf("%d bytes wait, want %d", got, want)
 	}
 }

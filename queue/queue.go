@@ -154,6 +154,24 @@ type Consumer interface {
 // of a Consumer are.
 type Watcher interface{ TimeoutChanged(s *Subscription) }
 
+// A Measured consumer knows how much it will take. Before a queue deals messages to several
+// consumers in turn it asks them: what one of them gave back another would get after
+// later ones.
+type Measured interface {
+	// Room is how much the next Deliver will take, whatever else happens meanwhile
+	// but the consumer's end: messages until they weigh as much, see Weight. If it is
+	// not above 0, or the next Deliver takes only a part, the consumer waits for Resume.
+	// It is called with the queue's lock held, as Deliver is.
+	Room() int
+}
+
+// deliveryWeight is what a delivery adds on the wire besides header and body, in bytes; an
+// estimate.
+const deliveryWeight = 64
+
+// Weight is what a delivery of the message takes on its way to a client, in bytes.
+func Weight(m *message.Message) int { return len(m.Header) + len(m.Body) + deliveryWeight }
+
 // A Subscription is one consumer's place at a queue.
 type Subscription struct {
 	// The fields up to Window are set by the front door and not changed after

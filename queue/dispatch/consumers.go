@@ -41,6 +41,10 @@ type Consumer struct {
 	inflight   int              // deliveries that it has to settle
 	batch      []queue.Delivery // scratch: what it gets in this round
 	turns      int              // of this round
+
+	measured queue.Measured // immutable; nil if it does not know how much it will take
+	space    int            // how much of this round's messages it will take, by queue.Weight
+	reserved int            // places in its window that it has for its batch already
 }
 
 // waiting is a set of reasons why a consumer gets nothing.
@@ -98,6 +102,7 @@ func (cs *Consumers) TellTimeout() {
 // Add adds a consumer, which may be dealt to from now on.
 func (cs *Consumers) Add(s *queue.Subscription) {
 	c := &Consumer{sub: s, level: cs.levelOf(s.Priority), waiting: waitActive}
+	c.measured, _ = s.Consumer.(queue.Measured)
 	s.State = c
 	c.level.members++
 	cs.list = append(cs.list, c)

@@ -92,16 +92,15 @@ func (cs *Consumers) serve(c *Consumer, src Source) (more bool) {
 func (cs *Consumers) round(l *level, src Source) (more bool) {
 	cs.plan(l, min(Turn, src.Ready()))
 	got := src.Take(cs.scratch, nil, len(cs.turns))
-	for i := range got {
-		c := cs.turns[i]
-		c.batch = append(c.batch, got[i])
-		c.batch[len(c.batch)-1].Sub = c.sub
-	}
+	n := cs.share(got)
 	var next *Consumer // whose turn came to nothing
-	if len(got) < len(cs.turns) {
-		next = cs.turns[len(got)]
+	if n < len(cs.turns) {
+		next = cs.turns[n]
 	}
-	more = cs.handAll(src) || next == nil
+	more = cs.handAll(src) || n < len(got) || next == nil
+	if n < len(got) {
+		src.PutBack(got[n:])
+	}
 	if next != nil && next.waiting == 0 {
 		l.ring = next
 	}
@@ -109,6 +108,44 @@ func (cs *Consumers) round(l *level, src Source) (more bool) {
 	cs.scratch = got[:0]
 	clear(cs.turns)
 	return more
+}
+
+// share adds what was taken to the batches of those whose turns they are, and returns
+// how many that were. It ends with a message for which its consumer has no room. That one
+// is offered it all the same, so that the consumer knows what it waits for, but nobody
+// gets what comes after it: whoever did might get the message itself later.
+func (cs *Consumers) share(got []queue.Delivery) (n int) {
+	for i := range got {
+		c := cs.turns[i]
+		fits := c.fits(&got[i])
+		c.batch = append(c.batch, got[i])
+		c.batch[len(c.batch)-1].Sub = c.sub
+		if !fits {
+			return i + 1
+		}
+	}
+	return len(got)
+}
+
+// fits says whether the consumer will take a message besides its batch, and takes a place
+// for it in a limited window.
+func (c *Consumer) fits(d *queue.Delivery) bool {
+	if c.measured != nil {
+		if len(c.batch) == 0 {
+			c.space = c.measured.Room()
+		}
+		if c.space <= 0 {
+			return false
+		}
+		c.space -= queue.Weight(d.Msg)
+	}
+	if !c.sub.NoAck && c.sub.Window.Limited() {
+		if c.sub.Window.Take(1) == 0 {
+			return false
+		}
+		c.reserved++
+	}
+	return true
 }
 
 // plan puts down up to n turns of the consumers of a level.
@@ -169,7 +206,8 @@ func (cs *Consumers) offer(c *Consumer, batch []queue.Delivery, src Source) (too
 	c.batch = batch[:0]
 	offered := len(batch)
 	if !c.sub.NoAck {
-		offered = c.sub.Window.Take(offered)
+		offered = c.reserved + c.sub.Window.Take(offered-c.reserved)
+		c.reserved = 0
 	}
 	if offered > 0 {
 		took = c.sub.Consumer.Deliver(batch[:offered])

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/queue"
 )
 
@@ -17,7 +18,7 @@ type fakeSource struct {
 func (f *fakeSource) Take(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery {
 	n = min(n, len(f.line))
 	for _, id := range f.line[:n] {
-		dst = append(dst, queue.Delivery{ID: id, Sub: s})
+		dst = append(dst, queue.Delivery{ID: id, Sub: s, Msg: &message.Message{}})
 	}
 	f.line = f.line[n:]
 	return dst
@@ -109,6 +110,60 @@ func TestPutBackGoesToOthers(t *testing.T) {
 		if cs.Eligible() != 1 || !cs.Resume(a.sub) || cs.Resume(a.sub) || cs.Eligible() != 2 {
 			t.Errorf("%d eligible", cs.Eligible())
 		}
+	}
+}
+
+// measuredConsumer is a fakeConsumer that says before how much it will take.
+type measuredConsumer struct{ *fakeConsumer }
+
+func (c measuredConsumer) Room() int { return c.room * queue.Weight(&message.Message{}) }
+
+// Who gets a message gets none later that came before it: what one consumer gives back
+// is for those who have got nothing after it.
+func TestPutBackKeepsTheOrder(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		set  func(a, b *fakeConsumer)
+	}{
+		{"the first has little room", func(a, _ *fakeConsumer) { a.room = 2 }},
+		{"the second has little room", func(_, b *fakeConsumer) { b.room = 2 }},
+		{"the first has none", func(a, _ *fakeConsumer) { a.room = 0 }},
+		{"the second has none", func(_, b *fakeConsumer) { b.room = 0 }},
+		{"a small window", func(_, b *fakeConsumer) { b.sub.Window.SetLimit(2) }},
+		{"a common window", func(a, b *fakeConsumer) {
+			a.sub.Window.SetLimit(5)
+			b.sub.Window = a.sub.Window
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var cs Consumers
+			all := []*fakeConsumer{{room: 100}, {room: 100}}
+			for _, c := range all {
+				c.sub = &queue.Subscription{Consumer: measuredConsumer{c}, Window: &queue.Window{}}
+			}
+			tt.set(all[0], all[1])
+			for _, c := range all {
+				cs.Add(c.sub)
+			}
+			src := numbers(20)
+			for range 20 {
+				had := []int{len(all[0].got), len(all[1].got)}
+				cs.Deal(src)
+				for i, c := range all { // settles what it has, and has some room again
+					c.sub.Window.Give(len(c.got) - had[i])
+					cs.Settled(c.sub, len(c.got)-had[i])
+					c.room = max(c.room, 2)
+					cs.Resume(c.sub)
+				}
+			}
+			a, b := all[0].got, all[1].got
+			if !slices.IsSorted(a) || !slices.IsSorted(b) || len(a)+len(b) != 20 {
+				t.Errorf("the first got %v, the second %v; want all 20, each in order", a, b)
+			}
+			if n := all[0].sub.Window.Room(); all[0].sub.Window.Limited() && n != 5 {
+				t.Errorf("%d places of the common window are free, want all 5", n)
+			}
+		})
 	}
 }
 
