@@ -80,8 +80,10 @@ func (f *confirms) confirmLocked(r *message.Receipt) {
 	f.ch.counts.confirmed.Store(last)
 }
 
-// refusedLocked sends the nacks of a batch, each after an ack of what comes
-// before it, and returns the first number that is still to be acked.
+// refusedLocked sends the nacks of a batch, one for each run of numbers, after an
+// ack of what comes before it, and returns the first number that is still to be
+// acked. As nothing before it is outstanding, a nack is one of multiple numbers
+// even if it is of one (RabbitMQ 4.0).
 func (f *confirms) refusedLocked(from uint64, r *message.Receipt) uint64 {
 	refused, failed := r.Outcome()
 	out := f.ch.conn.out
@@ -89,19 +91,21 @@ func (f *confirms) refusedLocked(from uint64, r *message.Receipt) uint64 {
 		if from < r.First {
 			out.ack(f.ch.id, r.First-1, r.First-1 > from)
 		}
-		out.nack(f.ch.id, r.Last, r.Last > r.First)
+		out.nack(f.ch.id, r.Last, true)
 		return r.Last + 1
 	}
 	if len(refused) == 0 {
 		return from
 	}
 	slices.Sort(refused)
-	for _, seq := range slices.Compact(refused) {
+	refused = slices.Compact(refused)
+	for i, seq := range refused {
 		if from < seq {
 			out.ack(f.ch.id, seq-1, seq-1 > from)
 		}
-		out.nack(f.ch.id, seq, false)
-		from = seq + 1
+		if from = seq + 1; i+1 == len(refused) || refused[i+1] != from {
+			out.nack(f.ch.id, seq, true)
+		}
 	}
 	return from
 }

@@ -73,9 +73,10 @@ func TestConfirmsNack(t *testing.T) {
 		failed  bool
 		want    []string
 	}{
-		{[]uint64{3}, false, []string{"ack <=2", "nack 3", "ack <=5"}},
-		{[]uint64{5, 1, 5}, false, []string{"nack 1", "ack <=4", "nack 5"}},
-		{[]uint64{1, 2, 3, 4, 5}, false, []string{"nack 1", "nack 2", "nack 3", "nack 4", "nack 5"}},
+		{[]uint64{3}, false, []string{"ack <=2", "nack <=3", "ack <=5"}},
+		{[]uint64{5, 1, 5}, false, []string{"nack <=1", "ack <=4", "nack <=5"}},
+		{[]uint64{1, 2, 3, 4, 5}, false, []string{"nack <=5"}},
+		{[]uint64{2, 3, 5}, false, []string{"ack 1", "nack <=3", "ack 4", "nack <=5"}},
 		{nil, true, []string{"nack <=5"}},
 	} {
 		f := newTestConfirms()

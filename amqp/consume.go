@@ -78,8 +78,8 @@ func (ch *channel) basicQos(m *frames.BasicQos) error {
 		ch.prefetch.Store(int32(m.PrefetchCount))
 		ch.window.SetLimit(0)
 	}
+	ch.reply(&frames.BasicQosOk{}) // before what there is room for now (RabbitMQ 4.0)
 	ch.resumeConsumers()
-	ch.reply(&frames.BasicQosOk{})
 	return nil
 }
 

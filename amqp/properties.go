@@ -40,6 +40,31 @@ func (ch *channel) special(m *message.Message, p *frames.Properties) error {
 	return nil
 }
 
+// beforeTopic is the error of a message whose topic was refused: what special looks
+// at before topics comes first (RabbitMQ 4.0).
+func (ch *channel) beforeTopic(m *message.Message, refused error) error {
+	p := &ch.conn.props
+	if err := p.Parse(m.Header); err != nil {
+		return err
+	}
+	if p.Has(frames.FlagReplyTo) && string(p.ReplyTo) == replyToName && ch.replyTo == nil {
+		return errNoReplyConsumer
+	}
+	if p.Has(frames.FlagExpiration) {
+		if _, err := parseExpiration(string(p.Expiration)); err != nil {
+			return err
+		}
+	}
+	if p.Has(frames.FlagHeaders) {
+		for _, name := range [2]string{"CC", "BCC"} {
+			if _, err := routingKeys(p.Headers, name); err != nil {
+				return err
+			}
+		}
+	}
+	return refused
+}
+
 // maxTTL is the longest TTL, in milliseconds: ten years (RabbitMQ 4.0).
 const maxTTL = 315360000000
 

@@ -206,7 +206,7 @@ func (ch *channel) returned(m *message.Message) {
 	ch.conn.out.returned(ch.id, m)
 }
 
-// mayPublish checks permission, existence and internal, in this order.
+// mayPublish checks permission, existence, internal and topic, in this order.
 func (ch *channel) mayPublish(cur *publishing) error {
 	if cur.routeErr != nil {
 		if err := ch.MayExchange(vhost.Write, cur.exchange); err != nil {
@@ -224,7 +224,7 @@ func (ch *channel) mayPublish(cur *publishing) error {
 		}
 		if rt.X != nil && rt.X.Type == "topic" {
 			if err := ch.MayTopic(vhost.Write, rt.Exchange, rt.Key); err != nil {
-				return err
+				return ch.beforeTopic(cur.msg, err)
 			}
 		}
 		rt.Checked = gen + 1

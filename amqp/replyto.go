@@ -79,11 +79,13 @@ func (ch *channel) dropReplyTo() {
 	}
 }
 
+var errNoReplyConsumer = frames.Errorf(frames.PreconditionFailed, "fast reply consumer does not exist")
+
 // rewriteReplyTo puts the address of the channel's reply consumer into a
 // request.
 func (ch *channel) rewriteReplyTo(m *message.Message, p *frames.Properties) error {
 	if ch.replyTo == nil {
-		return frames.Errorf(frames.PreconditionFailed, "fast reply consumer does not exist")
+		return errNoReplyConsumer
 	}
 	if m.More == nil {
 		m.More = &message.More{}

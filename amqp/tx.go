@@ -78,6 +78,9 @@ func (ch *channel) txCommit() error {
 	clear(tx.returns)
 	tx.returns = tx.returns[:0]
 	partial := tx.publish(ch)
+	if !partial {
+		ch.reply(&frames.TxCommitOk{}) // before what settling makes room for (RabbitMQ 4.0)
+	}
 	for _, s := range tx.settled {
 		ch.settle(s.list, s.how)
 	}
@@ -86,12 +89,11 @@ func (ch *channel) txCommit() error {
 	if partial {
 		return frames.Errorf(frames.PreconditionFailed, "partial tx completion")
 	}
-	ch.reply(&frames.TxCommitOk{})
 	return nil
 }
 
 // publish enqueues the transaction's messages and waits until they are safe. It
-// says whether some were refused.
+// says whether some were refused, or lost with a queue.
 func (tx *transaction) publish(ch *channel) (partial bool) {
 	r := tx.receipt
 	tx.receipt, tx.seq = nil, 0
@@ -99,11 +101,12 @@ func (tx *transaction) publish(ch *channel) (partial bool) {
 	if r == nil {
 		return false
 	}
+	lost := ch.pub.Lost()
 	ch.conn.toWrite |= ch.pub.Flush()
 	r.Release()
 	<-tx.complete
 	refused, failed := r.Outcome()
-	return failed || len(refused) > 0
+	return lost || failed || len(refused) > 0
 }
 
 // txRollback handles tx.rollback (ref §1.9.2.5): publishes are dropped, settled

@@ -137,24 +137,30 @@ func ErlangBinary(b []byte) string {
 	if len(b) == 0 {
 		return "<<>>"
 	}
+	if !printable(b) {
+		return erlangBytes(b)
+	}
+	var s strings.Builder
+	s.WriteString(`<<"`)
+	for _, c := range b {
+		if c == '"' || c == '\\' {
+			s.WriteByte('\\')
+		}
+		s.WriteByte(c)
+	}
+	s.WriteString(`">>`)
+	return s.String()
+}
+
+// erlangBytes prints bytes as Erlang's ~w does: <<97,98>>.
+func erlangBytes(b []byte) string {
 	var s strings.Builder
 	s.WriteString("<<")
-	if printable(b) {
-		s.WriteByte('"')
-		for _, c := range b {
-			if c == '"' || c == '\\' {
-				s.WriteByte('\\')
-			}
-			s.WriteByte(c)
+	for i, c := range b {
+		if i > 0 {
+			s.WriteByte(',')
 		}
-		s.WriteByte('"')
-	} else {
-		for i, c := range b {
-			if i > 0 {
-				s.WriteByte(',')
-			}
-			s.WriteString(strconv.Itoa(int(c)))
-		}
+		s.WriteString(strconv.Itoa(int(c)))
 	}
 	s.WriteString(">>")
 	return s.String()

@@ -183,7 +183,7 @@ func TestDecodeMethodErrors(t *testing.T) {
 		{QueueDeclareID, "\x00\x00\x05ab", "FRAME_ERROR - cannot decode <<0,0,5,97,98>>"},
 		{QueueDeclareID, "", "FRAME_ERROR - cannot decode <<>>"},
 		{QueuePurgeID, "\x00\x01\x01q\x00X", "FRAME_ERROR - cannot decode <<0,1,1,113,0,88>>"}, // a byte left over
-		{TxSelectID, "abc", "FRAME_ERROR - cannot decode <<\"abc\">>"},
+		{TxSelectID, "abc", "FRAME_ERROR - cannot decode <<97,98,99>>"},
 		{BasicAckID, "\x00\x00\x00\x00\x00\x00\x00\x01", "FRAME_ERROR - cannot decode <<0,0,0,0,0,0,0,1>>"},
 		{ConnectionTuneOkID, "\x00\x00\x00\x00\x00\x00\x00", "FRAME_ERROR - cannot decode <<0,0,0,0,0,0,0>>"},
 		{ConnectionSecureOkID, "\xff\xff\xff\xffx", "FRAME_ERROR - cannot decode <<255,255,255,255,120>>"},

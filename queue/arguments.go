@@ -61,7 +61,7 @@ type Arguments struct {
 	MessageTTL      int64 // milliseconds; None
 	MaxLength       int64 // messages; None
 	MaxLengthBytes  int64 // bytes of bodies; None
-	MaxPriority     int   // 0 is no priorities
+	MaxPriority     int   // 1 to 255; 0 is no priorities
 	DeliveryLimit   int64 // negative is unlimited; NoDeliveryLimit
 	ConsumerTimeout int64 // milliseconds; None
 	TimeoutAction   TimeoutAction
@@ -503,7 +503,7 @@ func parseMaxPriority(p *parser, v any) string {
 	if n > 255 {
 		return fmt.Sprintf("{max_value_exceeded,%d}", n)
 	}
-	p.MaxPriority = int(n)
+	p.MaxPriority = max(1, int(n)) // 0 is two priorities, too (RabbitMQ 4.0)
 	return ""
 }
 

@@ -388,6 +388,18 @@ func (p *Publisher) slotOf(q queue.Queue) *batchSlot {
 // Len is how many messages were added since the last Flush.
 func (p *Publisher) Len() int { return p.added }
 
+// Lost says whether the batch has messages for a classic queue that was deleted
+// since they were added: RabbitMQ 4.0 takes that for a refusal in transactions, and
+// not for queues of other types.
+func (p *Publisher) Lost() bool {
+	for _, s := range p.active {
+		if s.entry != nil && s.entry.spec.Arguments.Type == queue.Classic && s.entry.gone.Load() {
+			return true
+		}
+	}
+	return false
+}
+
 // Flush gives the batch to the queues, each its part at once. Every receipt is
 // held once for every queue. It says which stores may have something to write now:
 // whoever has more to publish waits while one of those is behind.

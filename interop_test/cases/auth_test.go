@@ -188,6 +188,11 @@ func TestTopicPermissions(t *testing.T) {
 	c.is(c.put("t", "x.w", "m", props{}, ""), no("write", "x.w", "(60,40)"))
 	c.is(c.put("t", "w", "m", props{headers: table{"CC", array{"w.1", "b.c"}}}, ""), no("write", "b.c", "(60,40)"))
 	c.is(c.put("t", "w", "m", props{headers: table{"BCC", array{"b.c"}}}, ""), no("write", "b.c", "(60,40)"))
+	// Expiration, CC and reply-to are looked at before the topic.
+	c.is(c.put("t", "x", "m", props{expiration: "soon"}, ""), "channel 406 PRECONDITION_FAILED - invalid expiration 'soon': no_integer (60,40)")
+	c.is(c.put("t", "x", "m", props{headers: table{"CC", 1}}, ""), `channel 406 PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,"CC",signedint} (60,40)`)
+	c.is(c.put("t", "x", "m", props{replyTo: "amq.rabbitmq.reply-to"}, ""), "channel 406 PRECONDITION_FAILED - fast reply consumer does not exist (60,40)")
+	c.is(c.put("t", "x", "m", props{user: "other"}, ""), no("write", "x", "(60,40)"))
 	c.is(c.bind("q", "free", "b.x", nil), "ok")    // no entry: all
 	c.is(c.put("d", "b", "m", props{}, ""), "ack") // not a topic exchange
 }

@@ -183,6 +183,50 @@ func TestTransactionErrors(t *testing.T) {
 	c.is(c.call(txCommit), "channel 406 PRECONDITION_FAILED - partial tx completion (90,20)")
 }
 
+// A queue that is deleted before the commit is a refusal, also if there is another
+// one of its name; what reached other queues stays.
+func TestCommitToADeletedQueue(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		c := connect(t)
+		d := c.on(2)
+		c.ok(c.declare("q", "", nil))
+		c.ok(c.declare("other", "x", nil))
+		c.ok(c.exchange("x", "fanout", "", nil))
+		c.ok(c.bind("q", "x", "", nil))
+		c.ok(c.bind("other", "x", "", nil))
+		d.ok(d.call(txSelect))
+		d.publish("x", "", "m", props{}, "")
+		d.is(d.sync(), "ok")
+		c.ok(c.remove("q", ""))
+		if again {
+			c.ok(c.declare("q", "x", nil))
+		}
+		d.is(d.call(txCommit), "channel 406 PRECONDITION_FAILED - partial tx completion (90,20)")
+		c.is(c.bodies("other"), "m")
+		if again {
+			c.is(c.depth("q"), "0 0")
+		}
+	}
+}
+
+// commit-ok comes before the deliveries that the transaction's acks make room for.
+func TestCommitOkPrecedesDeliveries(t *testing.T) {
+	c := connect(t)
+	c.ok(c.declare("q", "x", nil))
+	c.puts("q", "0", "1")
+	d := c.on(2)
+	d.ok(d.call(txSelect))
+	d.ok(d.qos(1, false))
+	d.ok(d.consume("q", "t", "", nil))
+	d.want(`deliver t #1 /q "0"`)
+	d.ack(1, "")
+	d.is(d.call(txCommit), "ok")
+	if len(d.inbox) > 0 {
+		t.Errorf("%s came before commit-ok", d.text(d.inbox[0]))
+	}
+	d.want(`deliver t #2 /q "1"`)
+}
+
 // What follows an error of the channel is dropped; what preceded it counts.
 func TestPublishesAroundAnError(t *testing.T) {
 	c := connect(t)

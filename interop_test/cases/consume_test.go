@@ -334,13 +334,29 @@ func TestMessagePriorities(t *testing.T) {
 	c.is(c.bodies("q"), "p9 p5 p200 p1 p1b n z0")
 }
 
-func TestPriorityZeroMeansNone(t *testing.T) {
+// A highest priority of 0 is two priorities, as 1 is (RabbitMQ 4.0).
+func TestMaxPriorityZero(t *testing.T) {
 	c := connect(t)
 	c.ok(c.declare("q", "x", table{"x-max-priority", 0}))
-	for i, p := range []int{1, 5, 3} {
+	for i, p := range []int{0, 1, 5, 0, 3} {
 		c.is(c.put("", "q", fmt.Sprint(i), props{priority: p}, ""), "ack")
 	}
-	c.is(c.bodies("q"), "0 1 2")
+	c.is(c.bodies("q"), "1 2 4 0 3")
+}
+
+// The answer to basic.qos comes before the deliveries that there is room for now.
+func TestQosOkPrecedesDeliveries(t *testing.T) {
+	c := connect(t)
+	c.ok(c.declare("q", "x", nil))
+	c.puts("q", "0", "1", "2")
+	c.ok(c.qos(1, true))
+	c.ok(c.consume("q", "t", "", nil))
+	c.want(`deliver t #1 /q "0"`)
+	c.ok(c.qos(2, true))
+	if len(c.inbox) > 0 {
+		t.Errorf("%s came before qos-ok", c.text(c.inbox[0]))
+	}
+	c.want(`deliver t #2 /q "1"`)
 }
 
 // Requeued messages go back where they were.

@@ -118,6 +118,27 @@ func TestUnackedExpireOnRequeue(t *testing.T) {
 	c.is(c.depth("q"), "0 0")
 }
 
+// What comes back to a full queue is dropped before its consumer, who has room again,
+// can get it.
+func TestRequeueIntoAFullQueue(t *testing.T) {
+	for name, args := range map[string]table{"plain": {"x-max-length", 1}, "priorities": {"x-max-length", 1, "x-max-priority", 3}} {
+		t.Run(name, func(t *testing.T) {
+			c := connect(t)
+			c.ok(c.declare("dead", "x", nil))
+			c.ok(c.declare("q", "x", c.toDead(args...)))
+			d := c.on(2)
+			d.ok(d.qos(1, false))
+			d.ok(d.consume("q", "t", "", nil))
+			c.puts("q", "0", "1", "2")
+			d.want(`deliver t #1 /q "0"`)
+			d.nack(1, "r")
+			d.want(`deliver t #2 /q "2"`)
+			d.is(d.sync(), "ok")
+			c.is(c.bodies("dead"), "1 0")
+		})
+	}
+}
+
 // A consumer never gets what has expired.
 func TestExpiredAreNotDelivered(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // quorumQueue declares a durable quorum queue with more arguments.
@@ -177,4 +178,16 @@ func TestQuorumSingleActiveConsumerFailsOver(t *testing.T) {
 	_ = a.sock.Close()
 	a.ended = "closed"
 	c.want(`deliver b #1 redelivered /q "0"`, `deliver b #2 redelivered /q "1"`, `deliver b #3 /q "2"`, `deliver b #4 /q "3"`, `deliver b #5 /q "4"`)
+}
+
+// What basic.get says is left does not count what has expired behind the message.
+func TestQuorumGetDoesNotCountExpired(t *testing.T) {
+	c := connect(t)
+	c.ok(c.quorumQueue("q"))
+	c.is(c.put("", "q", "keep", props{}, ""), "ack")
+	c.is(c.put("", "q", "short", props{expiration: "1"}, ""), "ack")
+	c.is(c.put("", "q", "last", props{}, ""), "ack")
+	c.pause(20 * time.Millisecond)
+	c.is(c.get("q"), `#1 /q "keep" left 1`)
+	c.is(c.get("q"), `#2 /q "last" left 0`)
 }

@@ -32,6 +32,9 @@ func (q *Queue) Settle(s *queue.Subscription, ds []queue.Delivery, how queue.Out
 		}
 	default:
 		q.returnLocked(ds, how == queue.Requeued)
+		if q.trims {
+			q.trimLocked() // before a consumer can have it again (RabbitMQ 4.0)
+		}
 	}
 	q.consumers.Settled(s, len(ds))
 	q.proceedLocked()

@@ -170,6 +170,7 @@ func (q *Queue) Get(noAck bool) (d queue.Delivery, left int, ok bool, err error)
 	} else {
 		q.count.getEmpty++
 	}
+	q.expireLocked() // what has expired behind it is not left (RabbitMQ 4.0)
 	left = q.m.ready
 	q.proceedLocked()
 	q.unlock()
