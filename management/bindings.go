@@ -163,8 +163,10 @@ func (r *request) binding() (ends, vhost.BindingInfo, error) {
 	i := slices.IndexFunc(all, func(b vhost.BindingInfo) bool { return propertiesKey(b.Key, b.Arguments) == props })
 	if i < 0 && props != "~" { // which is no key and no arguments, and not the key ~
 		i = slices.IndexFunc(all, func(b vhost.BindingInfo) bool {
-			once, err := url.PathUnescape(propertiesKey(b.Key, b.Arguments))
-			return err == nil && once == props
+			name := propertiesKey(b.Key, b.Arguments)
+			once, err := url.PathUnescape(name)
+			plain, _ := url.QueryUnescape(name) // with the blanks that + stands for
+			return err == nil && (once == props || plain == props)
 		})
 	}
 	if i < 0 {

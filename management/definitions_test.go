@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -136,6 +137,24 @@ func TestLimitsAsAParameterReplaceAll(t *testing.T) {
 	a.do("PUT", "/vhost-limits/%2F/max-connections", `{"value":7}`, 204)
 	a.do("PUT", "/parameters/vhost-limits/%2F/limits", `{"value":{"max-queues":5}}`, 204)
 	a.is("/vhost-limits/%2F", `[{"vhost":"/","value":{"max-queues":5}}]`)
+	for path, reason := range map[string]string{
+		"/parameters/vhost-limits/%2F/limits?max-foo":    "Validation failed\n\nUnrecognised terms [{<<\"max-foo\">>,5}] in limits\n",
+		"/parameters/vhost-limits/%2F/limits?max-queues": "Validation failed\n\nmax-queues should be a number, actually was <<\"5\">>\n",
+		"/vhost-limits/%2F/max-foo":                      "Validation failed\n\nUnrecognised terms [{<<\"max-foo\">>,5}] in limits\n",
+		"/vhost-limits/%2F/max-queues":                   "Validation failed\n\nmax-queues should be a number, actually was <<\"5\">>\n",
+		"/parameters/policy/%2F/p":                       "policies may not be set using this method",
+	} {
+		value := `5`
+		if strings.HasSuffix(path, "max-queues") {
+			value = `"5"`
+		}
+		if path, name, whole := strings.Cut(path, "?"); whole {
+			has(t, a.do("PUT", path, `{"value":{"`+name+`":`+value+`}}`, 400), J{"reason": reason})
+		} else {
+			has(t, a.do("PUT", path, `{"value":`+value+`}`, 400), J{"reason": reason})
+		}
+	}
+	a.is("/vhost-limits/%2F", `[{"vhost":"/","value":{"max-queues":5}}]`) // as they were
 	has(t, a.do("PUT", "/parameters/vhost-limits/%2F/other", `{"value":{"max-queues":6}}`, 400),
 		J{"reason": "the parameter of component vhost-limits must have the name 'limits', not 'other'"})
 }

@@ -3,8 +3,10 @@ package management
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 
+	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -81,6 +83,9 @@ func putParameter(r *request) (reply, error) {
 	if err := b.need("value"); err != nil {
 		return reply{}, err
 	}
+	if r.arg("component") == policyComponent {
+		return reply{}, badRequest("policies may not be set using this method")
+	}
 	_, existed := r.parameter()
 	return put(!existed, setParameter(r.vhost, r.actor(), r.arg("component"), r.arg("name"), b["value"]))
 }
@@ -125,6 +130,9 @@ func setLimits(v *vhost.VHost, by vhost.Actor, value any) error {
 		return badRequest("value must be an object")
 	}
 	b := body(m)
+	if err := checkLimits(b); err != nil {
+		return err // with the limits as they were
+	}
 	for name := range v.Limits().Map() {
 		if _, stays := b[name]; !stays {
 			if err := v.ClearLimit(by, name); err != nil {
@@ -140,6 +148,28 @@ func setLimits(v *vhost.VHost, by vhost.Actor, value any) error {
 		if err := v.SetLimit(by, name, n); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkLimits refuses limits of a vhost that there are none of, or no numbers, in
+// RabbitMQ's words.
+func checkLimits(b body) error {
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		if err := checkLimit(name, b[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkLimit(name string, value any) error {
+	if name != "max-connections" && name != "max-queues" {
+		return badRequest("Validation failed\n\nUnrecognised terms [{%s,%s}] in limits\n", frames.BinaryTerm(name), jsonTerm(value))
+	}
+	n, isNumber := value.(json.Number)
+	if _, isInteger := parseInteger(n.String()); !isNumber || !isInteger {
+		return badRequest("Validation failed\n\n%s should be a number, actually was %s\n", name, jsonTerm(value))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package management
 import (
 	"encoding/json"
 
+	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/vhost"
 )
@@ -69,15 +70,22 @@ func readPolicy(name string, b body) (vhost.Policy, error) {
 	if err := b.need("pattern", "definition"); err != nil {
 		return p, err
 	}
-	var err error
-	if p.Pattern, err = b.text("pattern"); err != nil {
-		return p, err
+	var isText bool
+	if p.Pattern, isText = b["pattern"].(string); !isText {
+		return p, badRequest("Validation failed\n\npattern should be a binary but was %s\n", jsonTerm(b["pattern"]))
 	}
+	var err error
 	if p.ApplyTo, err = b.text("apply-to"); err != nil {
 		return p, err
 	}
-	if text, isText := b["priority"].(string); isText {
-		return p, badRequest("Validation failed\n\npriority should be a number, actually was <<%q>>\n", text)
+	if b["apply-to"] == "" {
+		return p, badRequest("Validation failed\n\napply-to '' unrecognised; should be one of: 'queues', 'classic_queues',  " +
+			"'quorum_queues', 'streams', 'exchanges', or 'all'\n")
+	}
+	if v, there := b["priority"]; there {
+		if _, isNumber := v.(json.Number); !isNumber {
+			return p, badRequest("Validation failed\n\npriority should be a number, actually was %s\n", jsonTerm(v))
+		}
 	}
 	priority, _, err := b.integer("priority")
 	if err != nil {
@@ -90,6 +98,18 @@ func readPolicy(name string, b body) (vhost.Policy, error) {
 	}
 	p.Definition, err = plainDefinition(definition)
 	return p, err
+}
+
+// jsonTerm prints a JSON value as the Erlang term that RabbitMQ 4.0 shows in the
+// reasons of refusals.
+func jsonTerm(v any) string {
+	switch v := v.(type) {
+	case string:
+		return frames.BinaryTerm(v)
+	case json.Number:
+		return v.String()
+	}
+	return string(appendJSON(nil, v)) // null, true, false; a list or an object is near enough
 }
 
 // plainDefinition is a definition as encoding/json decodes it by itself, which

@@ -95,6 +95,9 @@ func (n *propertyName) read(p *frames.Properties, v any, b body) error {
 		}
 		return err
 	}
+	if _, isNumber := v.(json.Number); !isNumber {
+		return badRequest("%s must be an integer", n.name) // a string that holds one is none (RabbitMQ 4.0)
+	}
 	i, _, err := b.integer(n.name)
 	if err != nil {
 		return err

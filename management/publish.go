@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leveretmq/leveret/auth"
@@ -119,7 +120,14 @@ func readSpecial(m *message.Message, p *frames.Properties) error {
 		m.TTL = ttl
 	}
 	t, _ := p.Table() // it was made here
-	cc, bcc := keyList(t, "CC"), keyList(t, "BCC")
+	cc, err := keyList(t, "CC")
+	if err != nil {
+		return err
+	}
+	bcc, err := keyList(t, "BCC")
+	if err != nil {
+		return err
+	}
 	if len(cc)+len(bcc) == 0 {
 		return nil
 	}
@@ -134,8 +142,11 @@ func readSpecial(m *message.Message, p *frames.Properties) error {
 // readExpiration reads the expiration property, in milliseconds, or says in
 // RabbitMQ's words what is wrong with it.
 func readExpiration(s string) (ttl int64, wrong string) {
+	end := strings.IndexFunc(strings.TrimLeft(s, "+-"), func(c rune) bool { return c < '0' || c > '9' })
 	ttl, err := strconv.ParseInt(s, 10, 64)
 	switch {
+	case errors.Is(err, strconv.ErrSyntax) && end > 0 && len(s)-len(strings.TrimLeft(s, "+-")) < 2:
+		return 0, "{leftover_string," + strconv.Quote(strings.TrimLeft(s, "+-")[end:]) + "}"
 	case errors.Is(err, strconv.ErrSyntax):
 		return 0, "no_integer"
 	case s[0] == '-':
@@ -146,16 +157,20 @@ func readExpiration(s string) (ttl int64, wrong string) {
 	return ttl, ""
 }
 
-// keyList reads the additional routing keys of a header.
-func keyList(t frames.Table, name string) (keys []string) {
-	v, _ := t.Lookup(name)
-	list, _ := v.([]any)
+// keyList reads the additional routing keys of a header, which must be a list; what
+// is no string in it is ignored (RabbitMQ 4.0).
+func keyList(t frames.Table, name string) (keys []string, err error) {
+	v, there := t.Lookup(name)
+	list, isList := v.([]any)
+	if there && !isList {
+		return nil, badRequest("406 PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,%q,%s}", name, frames.TypeName(v))
+	}
 	for _, k := range list {
 		if s, isText := k.(string); isText {
 			keys = append(keys, s)
 		}
 	}
-	return keys
+	return keys, nil
 }
 
 // publish publishes a message for a user and waits for the confirm.

@@ -86,6 +86,7 @@ func TestBindings(t *testing.T) {
 	a.is(between, `[`+one+`]`)
 	a.is(between+"/a%252Fb+%2523", one) // as the location has it
 	a.is(between+"/a%2Fb+%23", one)     // encoded once
+	a.is(between+"/a%2Fb%20%23", one)   // the same with another blank
 	a.is("/exchanges/%2F/x/bindings/source", `[`+one+`]`)
 	a.is("/exchanges/%2F/none/bindings/source", `[]`)
 	implicit := `{"source":"","vhost":"/","destination":"q","destination_type":"queue","routing_key":"q","arguments":{},"properties_key":"q"}`
@@ -228,6 +229,11 @@ func TestPolicyRefusals(t *testing.T) {
 		`{"pattern":"","definition":{"nosuch":1}}`:                        "Validation failed\n\n[{<<\"nosuch\">>,1}] are not recognised policy settings\n",
 		`{"pattern":"","definition":{}}`:                                  "Validation failed\n\nno policy provided\n",
 		`{"pattern":"","definition":{"max-length":1},"apply-to":"foo"}`:   "Validation failed\n\napply-to 'foo' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'\n",
+		`{"pattern":"","definition":{"max-length":1},"apply-to":""}`:      "Validation failed\n\napply-to '' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'\n",
+		`{"pattern":"","definition":{"max-length":1},"priority":null}`:    "Validation failed\n\npriority should be a number, actually was null\n",
+		`{"pattern":5,"definition":{"max-length":1}}`:                     "Validation failed\n\npattern should be a binary but was 5\n",
+		`{"pattern":"","definition":{"target-group-size":0}}`:             "Validation failed\n\n0 is not a valid qq target count value\n",
+		`{"pattern":"","definition":{"queue-version":3}}`:                 "Validation failed\n\n3 is not a valid queue-version value\n",
 		`{"pattern":"","definition":{"max-length":1},"priority":"first"}`: "Validation failed\n\npriority should be a number, actually was <<\"first\">>\n",
 	} {
 		has(t, a.do("PUT", "/policies/%2F/p", body, 400), J{"error": "bad_request", "reason": reason})

@@ -182,7 +182,17 @@ func (r *request) vhosts() []*vhost.VHost {
 }
 
 func putVHostLimit(r *request) (reply, error) {
-	n, err := r.limitValue()
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	if err := b.need("value"); err != nil {
+		return reply{}, err
+	}
+	if err := checkLimit(r.arg("limit"), b["value"]); err != nil {
+		return reply{}, err
+	}
+	n, _, err := b.integer("value")
 	if err != nil {
 		return reply{}, err
 	}
