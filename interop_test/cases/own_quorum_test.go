@@ -22,7 +22,7 @@ func TestDeliveryCountAndLimit(t *testing.T) {
 	c.ok(c.declare("dead", "d", nil))
 	c.ok(c.quorumQueue("q", "x-delivery-limit", 2, "x-dead-letter-exchange", "", "x-dead-letter-routing-key", c.name("dead")))
 	c.is(c.put("", "q", "m", props{mode: 2}, ""), "ack")
-	for i, want := range []string{"mode=2", "headers={x-delivery-count:l1} mode=2", "headers={x-delivery-count:l2} mode=2"} {
+	for i, want := range []string{"mode=2", "headers={x-acquired-count:l1 x-delivery-count:l1} mode=2", "headers={x-acquired-count:l2 x-delivery-count:l2} mode=2"} {
 		again := ""
 		if i > 0 {
 			again = " redelivered"

@@ -63,9 +63,11 @@ func TestDeliveryCountHeader(t *testing.T) {
 	for _, f := range table {
 		names = append(names, f.Name)
 	}
-	queuetest.Equal(t, "headers", names, []string{"b", "x-delivery-count", "z"})
-	if v, _ := table.Lookup("x-delivery-count"); v != int64(3) {
-		t.Errorf("x-delivery-count is %T %v, want int64 3", v, v)
+	queuetest.Equal(t, "headers", names, []string{"b", "x-acquired-count", "x-delivery-count", "z"})
+	for _, name := range []string{"x-acquired-count", "x-delivery-count"} {
+		if v, _ := table.Lookup(name); v != int64(3) {
+			t.Errorf("%s is %T %v, want int64 3", name, v, v)
+		}
 	}
 	h.Queue.Settle(nil, []queue.Delivery{d}, queue.Returned)
 	wantDelivery(t, h.Get(), "a 3 true 3") // it did not reach the client
@@ -137,8 +139,10 @@ func TestDeadLetterHasNoDeliveryCount(t *testing.T) {
 	if len(dead) != 1 {
 		t.Fatalf("%d dead letters, want 1", len(dead))
 	}
-	if v, ok := headers(t, dead[0]).Lookup("x-delivery-count"); ok {
-		t.Errorf("the dead letter has x-delivery-count %v", v)
+	for _, name := range []string{"x-acquired-count", "x-delivery-count"} {
+		if v, ok := headers(t, dead[0]).Lookup(name); ok {
+			t.Errorf("the dead letter has %s %v", name, v)
+		}
 	}
 }
 

@@ -5,23 +5,26 @@ import (
 	"github.com/leveretmq/leveret/message"
 )
 
-// countHeader says of a redelivered message how often it was handed out before; a
-// client's own header of the name gives way. RabbitMQ 4.0 has this one alone, and
-// 4.3 another one, x-acquired-count, besides.
-const countHeader = "x-delivery-count"
+// These headers say of a redelivered message how often it was handed out before;
+// a client's own headers of the names give way. RabbitMQ 4.0 has the first alone;
+// 4.3 has both, and its clients read the second.
+const (
+	countHeader    = "x-delivery-count"
+	acquiredHeader = "x-acquired-count"
+)
 
-// Counted is the message with the header of its count; it shares the body with
+// Counted is the message with the headers of its count; it shares the body with
 // the one it is made of.
 func Counted(m *message.Message, count uint32) *message.Message {
 	return withHeaders(m, func(t frames.Table) frames.Table {
-		return t.Set(countHeader, int64(count))
+		return t.Set(countHeader, int64(count)).Set(acquiredHeader, int64(count))
 	})
 }
 
-// Uncounted is the message without the header of its count: dead letters do not
-// have it (RabbitMQ 4.0).
+// Uncounted is the message without the headers of its count: dead letters do not
+// have them (RabbitMQ 4.0).
 func Uncounted(m *message.Message) *message.Message {
-	return withHeaders(m, func(t frames.Table) frames.Table { return t.Without(countHeader) })
+	return withHeaders(m, func(t frames.Table) frames.Table { return t.Without(countHeader).Without(acquiredHeader) })
 }
 
 // withHeaders is a copy of the message with other headers, which go out sorted.
