@@ -22,7 +22,7 @@ func aliveness(r *request) (reply, error) {
 	_, missing := r.vhost.QueueInfo(alivenessQueue)
 	q, err := r.vhost.DeclareQueue(by, vhost.QueueDeclare{Name: alivenessQueue})
 	if err != nil {
-		return reply{}, err
+		return reply{}, r.refused(err)
 	}
 	if missing != nil {
 		defer r.vhost.DeleteQueue(by, alivenessQueue, queue.Condition{}) // left behind, it does no harm
@@ -30,10 +30,10 @@ func aliveness(r *request) (reply, error) {
 	m := message.New(2, 0)
 	m.Body, m.RoutingKey, m.Time = []byte("test_message"), alivenessQueue, time.Now().UnixMilli()
 	if _, err := r.s.publish(r.http.Context(), r.vhost, by, r.user, m); err != nil {
-		return reply{}, channelError(err)
+		return reply{}, r.refused(err)
 	}
 	if err := by.MayQueue(vhost.Read, alivenessQueue); err != nil {
-		return reply{}, err
+		return reply{}, r.refused(err)
 	}
 	if _, _, found, err := q.Get(true); err != nil || !found {
 		return reply{status: http.StatusServiceUnavailable, body: object{{"status", "failed"}, {"reason", "the test message did not arrive"}}}, err

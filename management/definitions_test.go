@@ -155,6 +155,10 @@ func TestLimitsAsAParameterReplaceAll(t *testing.T) {
 		}
 	}
 	a.is("/vhost-limits/%2F", `[{"vhost":"/","value":{"max-queues":5}}]`) // as they were
+	// A queue that a broker named is among the definitions of that broker.
+	a.do("POST", "/definitions", `{"queues":[{"vhost":"/","name":"amq.gen-x","durable":true,"auto_delete":false,"arguments":{}}]}`, 204)
+	has(t, a.do("GET", "/queues/%2F/amq.gen-x", "", 200), J{"durable": true})
+	a.do("PUT", "/queues/%2F/amq.gen-y", `{"durable":true}`, 401)
 	has(t, a.do("PUT", "/parameters/vhost-limits/%2F/other", `{"value":{"max-queues":6}}`, 400),
 		J{"reason": "the parameter of component vhost-limits must have the name 'limits', not 'other'"})
 }

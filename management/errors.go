@@ -50,6 +50,25 @@ func notAuthorised(reason string) *failure {
 	return &failure{http.StatusUnauthorized, "not_authorised", reason}
 }
 
+// refused makes the refusal of a get or of the aliveness test say what was
+// refused, as RabbitMQ does where the user has permissions in the vhost at all.
+func (r *request) refused(err error) error {
+	e, isProtocol := errors.AsType[*frames.Error](err)
+	if !isProtocol || e.Code != frames.AccessRefused || !r.hasPermissions() {
+		return err
+	}
+	return notAuthorised(e.ReplyText())
+}
+
+// hasPermissions says whether the user has permissions in the vhost of the path,
+// be they for nothing.
+func (r *request) hasPermissions() bool {
+	for range r.s.cfg.Auth.Permissions(r.user.Name, r.vhost.Name()) {
+		return true
+	}
+	return false
+}
+
 // failureOf turns the error of a layer below into an answer; nil is for what is
 // no business of the client's.
 func failureOf(err error) *failure {

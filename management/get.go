@@ -70,7 +70,7 @@ func getMessages(r *request) (reply, error) {
 	name := r.arg("queue")
 	by := r.actor()
 	if err := by.MayQueue(vhost.Read, name); err != nil {
-		return reply{}, err
+		return reply{}, r.refused(err)
 	}
 	q, err := r.vhost.Queue(by, name)
 	if err != nil {

@@ -396,6 +396,7 @@ func (i *importing) addQueue(item body) error {
 	if err != nil {
 		return err
 	}
+	d.Imported = true
 	_, err = v.DeclareQueue(vhost.System, d)
 	return err
 }

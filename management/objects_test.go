@@ -3,6 +3,7 @@ package management
 import (
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -107,6 +108,33 @@ func TestAliveness(t *testing.T) {
 	a.is("/aliveness-test/%2F", `{"status":"ok"}`)
 	a.is("/queues", `[]`)
 	a.do("GET", "/aliveness-test/none", "", 404)
+}
+
+// What is refused is 401, with more to read for a user who has permissions at all.
+func TestRefusedMessages(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", "", 201)
+	a.user("u", "administrator")
+	const (
+		publish = `{"properties":{},"routing_key":"q","payload":"","payload_encoding":"string"}`
+		get     = `{"count":1,"ackmode":"ack_requeue_true","encoding":"auto"}`
+		onQueue = `ACCESS_REFUSED - read access to queue 'q' in vhost '/' refused for user 'u'`
+		onPut   = `ACCESS_REFUSED - write access to exchange 'amq.default' in vhost '/' refused for user 'u'`
+	)
+	want := func(method, path, body string, code int, reason string) {
+		t.Helper()
+		w := a.request(method, path, body, as("u"))
+		if got := w.Body.String(); w.Code != code || !strings.Contains(got, `"reason":"`+reason+`"`) {
+			t.Errorf("%s %s: %d %s, want %d %s", method, path, w.Code, got, code, reason)
+		}
+	}
+	want("POST", "/exchanges/%2F/amq.default/publish", publish, 401, "Access refused.")
+	want("POST", "/queues/%2F/q/get", get, 401, "Access refused.")
+	want("GET", "/aliveness-test/%2F", "", 401, "Access refused.")
+	a.do("PUT", "/permissions/%2F/u", `{"configure":".*","write":"","read":""}`, 201)
+	want("POST", "/exchanges/%2F/amq.default/publish", publish, 400, "403 "+onPut)
+	want("POST", "/queues/%2F/q/get", get, 401, onQueue)
+	want("GET", "/aliveness-test/%2F", "", 401, onPut)
 }
 
 func TestOverview(t *testing.T) {

@@ -31,6 +31,9 @@ func publish(r *request) (reply, error) {
 	m.Exchange = r.exchangeArg("exchange")
 	routed, err := r.s.publish(r.http.Context(), r.vhost, r.actor(), r.user, m)
 	if err != nil {
+		if e, isProtocol := err.(*frames.Error); isProtocol && e.Code == frames.AccessRefused && !r.local && !r.hasPermissions() {
+			return reply{}, err // RabbitMQ 4.0: there is no channel that could refuse
+		}
 		return reply{}, missing(channelError(err), "exchange_not_found")
 	}
 	return ok(object{{"routed", routed}})

@@ -22,6 +22,10 @@ type QueueDeclare struct {
 	Exclusive  bool
 	AutoDelete bool
 	Arguments  frames.Table
+
+	// Imported says that the name may have the reserved prefix amq.: definitions
+	// have the queues that a broker named (RabbitMQ 4.0).
+	Imported bool
 }
 
 const (
@@ -72,7 +76,7 @@ var errNameTaken = errors.New("name is taken")
 
 // nameQueue makes a name for a queue without one and refuses reserved ones.
 func nameQueue(d *QueueDeclare) error {
-	if reserved(d.Name) {
+	if reserved(d.Name) && !d.Imported {
 		return frames.Errorf(frames.AccessRefused, "queue name '%s' contains reserved prefix 'amq.*'", d.Name)
 	}
 	if d.Name != "" {
