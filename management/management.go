@@ -241,10 +241,11 @@ func (c Config) withDefaults() Config {
 // A Server answers the management API. It is an http.Handler; Serve puts it on
 // a listener. Its methods are safe for concurrent use.
 type Server struct {
-	cfg     Config      // immutable
-	log     *zap.Logger // immutable
-	router  *router     // immutable
-	started time.Time   // immutable
+	cfg     Config           // immutable
+	log     *zap.Logger      // immutable
+	router  *router          // immutable
+	files   map[string]*file // immutable
+	started time.Time        // immutable
 
 	http    http.Server
 	metrics http.Server  // see ServeMetrics
@@ -281,6 +282,7 @@ func New(cfg Config) *Server {
 	s.heavy = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/4))
 	s.streams = make(chan struct{}, maxStreams)
 	s.router = newRouter(s.cfg.PathPrefix, routes())
+	s.files = filesBelow(s.router.prefix)
 	s.http = http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: debugLog(s.log)}
 	s.local = s.newLocalServer()
 	s.totals = newTotalsCollector(s)

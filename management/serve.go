@@ -16,7 +16,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	defer r.recovered()
 	setPlain(w.Header())
 	s.cors(w.Header(), h)
-	if s.redirected(w, h) {
+	if s.redirected(w, h) || r.serveFile() {
 		return
 	}
 	segments, ok := s.router.split(h.URL.EscapedPath())
@@ -109,13 +109,18 @@ func (r *request) recovered() {
 	r.fail(errors.New("panic"))
 }
 
-// redirected answers /api, and / of who looks for a page, with the page for people.
+// redirected answers /api and /cli, and / of who looks for a page, with their pages
+// for people.
 func (s *Server) redirected(w http.ResponseWriter, h *http.Request) bool {
-	path := strings.TrimSuffix(h.URL.Path, "/")
-	if path != s.router.prefix+"/api" && path != s.router.prefix {
+	path, below := strings.CutPrefix(strings.TrimSuffix(h.URL.Path, "/"), s.router.prefix)
+	switch {
+	case below && (path == "/api" || path == ""):
+		http.Redirect(w, h, s.router.prefix+"/api/index.html", http.StatusMovedPermanently)
+	case below && path == "/cli":
+		http.Redirect(w, h, s.router.prefix+"/cli/index.html", http.StatusMovedPermanently)
+	default:
 		return false
 	}
-	http.Redirect(w, h, s.router.prefix+"/api/index.html", http.StatusMovedPermanently)
 	return true
 }
 
