@@ -1,6 +1,9 @@
 package amqp
 
 import (
+	"context"
+	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -216,5 +219,41 @@ func TestForcedCloseReachesAConnection(t *testing.T) {
 		c.wantClose(0, frames.ConnectionForced, "CONNECTION_FORCED - bye")
 		c.method(0, &frames.ConnectionCloseOk{})
 		c.wantEOF()
+	})
+}
+
+// A halfPipe is a pipe that knows whether its write side was closed by itself.
+type halfPipe struct {
+	net.Conn
+	closed atomic.Bool
+}
+
+func (p *halfPipe) CloseWrite() error {
+	p.closed.Store(true)
+	return nil
+}
+
+// A client that failed the handshake does not even hear that its peer has no more
+// to say, until the connection is reset.
+func TestAFailedLoginIsNotHalfClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer(t, zap.NewNop())
+		client, server := net.Pipe()
+		half := &halfPipe{Conn: server}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.serveConn(context.Background(), half)
+		}()
+		c := &rawClient{t: t, sock: client}
+		c.write([]byte(frames.ProtocolHeader))
+		c.want(frames.ConnectionStartID)
+		start := time.Now()
+		c.method(0, &frames.ConnectionStartOk{Mechanism: "PLAIN", Response: []byte("\x00guest\x00wrong")})
+		c.wantEOF()
+		<-done
+		if d := time.Since(start); d != 3*time.Second || half.closed.Load() {
+			t.Errorf("closed after %v, the write side by itself: %t; want 3 s and false", d, half.closed.Load())
+		}
 	})
 }

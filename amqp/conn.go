@@ -77,6 +77,7 @@ type conn struct {
 	// changes is filled in by snapshot.
 	info    atomic.Pointer[ConnectionInfo]
 	blocked atomic.Bool // an alarm keeps the reader from reading
+	silent  atomic.Bool // it failed the handshake: the client is to hear nothing for silentDelay
 	// forced is why the broker wants the connection closed. The reader is woken
 	// by interrupt, which ends its waits, and by a read deadline.
 	forced    atomic.Pointer[frames.Error]
@@ -152,6 +153,7 @@ func (c *conn) serve(waits context.Context) {
 		c.beats.stop()
 	}
 	c.guard(c.release)
+	c.silent.Store(errors.Is(err, errSilent))
 	c.out.close(false)
 	c.finish(err)
 	select {

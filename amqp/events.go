@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
+	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/vhost"
 )
@@ -53,9 +55,25 @@ func (c *conn) createdEvent() frames.Table {
 		field("peer_host", erlangAddr(i.Peer.Addr())), field("peer_port", int64(i.Peer.Port())),
 		field("protocol", "{0,9,1}"), field("auth_mechanism", i.Mechanism), field("ssl", i.TLS),
 		field("timeout", int64(i.Heartbeat.Seconds())), field("frame_max", int64(i.FrameMax)), field("channel_max", int64(i.ChannelMax)),
-		field("client_properties", i.ClientProperties), field("connected_at", i.ConnectedAt.UnixMilli()), field("type", "network"),
+		field("client_properties", vhost.ArgumentTexts(i.ClientProperties)), field("connected_at", i.ConnectedAt.UnixMilli()),
+		field("type", "network"),
 	}
-	return i.withProvidedName(t)
+	return i.withProvidedName(append(t, i.securityFields()...))
+}
+
+// securityFields describe the TLS of a connection; all are "" without. The hash and
+// the key exchange are part of the cipher's name.
+func (i *ConnectionInfo) securityFields() frames.Table {
+	var subject, issuer, validity string
+	if cert := i.PeerCertificate; cert != nil {
+		subject, issuer = cert.Subject.String(), cert.Issuer.String()
+		validity = cert.NotBefore.UTC().Format(time.RFC3339) + " - " + cert.NotAfter.UTC().Format(time.RFC3339)
+	}
+	return frames.Table{
+		field("ssl_protocol", strings.ToLower(strings.Replace(i.TLSVersion, "TLS ", "TLSv", 1))), field("ssl_cipher", i.TLSCipher),
+		field("ssl_hash", ""), field("ssl_key_exchange", ""),
+		field("peer_cert_subject", subject), field("peer_cert_issuer", issuer), field("peer_cert_validity", validity),
+	}
 }
 
 func (i *ConnectionInfo) withProvidedName(t frames.Table) frames.Table {
@@ -67,7 +85,8 @@ func (i *ConnectionInfo) withProvidedName(t frames.Table) frames.Table {
 
 func (c *conn) closedEvent() frames.Table {
 	return c.start.withProvidedName(frames.Table{
-		field("name", c.name), field("node", c.srv.cfg.Node), field("pid", c.pid()), field("client_properties", c.start.ClientProperties),
+		field("name", c.name), field("node", c.srv.cfg.Node), field("pid", c.pid()),
+		field("client_properties", vhost.ArgumentTexts(c.start.ClientProperties)),
 	})
 }
 
@@ -85,13 +104,12 @@ func (ch *channel) closedEvent(consumers int) frames.Table {
 
 func (c *consumer) createdEvent() frames.Table {
 	return append(c.deletedEvent(), field("ack_required", !c.sub.NoAck), field("exclusive", c.sub.Exclusive),
-		field("prefetch_count", int64(c.sub.Prefetch)), field("arguments", vhost.ArgumentTexts(c.sub.Arguments)),
-		field("user_who_performed_action", c.ch.User()))
+		field("prefetch_count", int64(c.sub.Prefetch)), field("arguments", vhost.ArgumentTexts(c.sub.Arguments)))
 }
 
 func (c *consumer) deletedEvent() frames.Table {
 	return frames.Table{field("consumer_tag", c.sub.Tag), field("queue", c.queue.Name()), field("vhost", c.ch.conn.vhost.Name()),
-		field("channel", c.ch.pid())}
+		field("channel", c.ch.pid()), field("user_who_performed_action", c.ch.User())}
 }
 
 // loginEvent is user.authentication.success, or with an error .failure.
@@ -102,7 +120,9 @@ func (c *conn) loginEvent(name, mechanism string, err error) frames.Table {
 		field("peer_port", int64(c.start.Peer.Port())), field("protocol", "{0,9,1}"), field("ssl", c.start.TLS),
 	}
 	if err != nil {
-		t = append(t, field("error", err.Error()))
+		name, why := auth.RefusedUser(err)
+		t[0].Value = name
+		t = append(t, field("error", why))
 	}
 	return t
 }

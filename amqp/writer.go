@@ -47,9 +47,10 @@ func (c *conn) writer() {
 	c.endWrites()
 }
 
-// endWrites closes the socket's write side, once nothing more will be sent.
+// endWrites closes the socket's write side, once nothing more will be sent: to a
+// client that failed the handshake it would be an answer.
 func (c *conn) endWrites() {
-	if hc, ok := c.sock.(interface{ CloseWrite() error }); ok {
+	if hc, ok := c.sock.(interface{ CloseWrite() error }); ok && !c.silent.Load() {
 		hc.CloseWrite() // the peer may be gone already: nothing depends on it
 	}
 	close(c.out.done)

@@ -186,17 +186,29 @@ func parseAMQPlain(response []byte) (name, password string, ok bool) {
 // A refusal is an ErrRefused: a text for the log, and a 403 for the client that
 // tells nothing but the mechanism.
 type refusal struct {
-	why  string
-	wire *frames.Error
+	mechanism, user, why string
+	wire                 *frames.Error
 }
 
-func refuse(c Credentials, why string, args ...any) error {
+// refuse makes one; why has a place for the name of the user.
+func refuse(c Credentials, why, user string) error {
 	return &refusal{
-		why: c.Mechanism + " login refused: " + fmt.Sprintf(why, args...),
+		mechanism: c.Mechanism,
+		user:      user,
+		why:       fmt.Sprintf(why, user),
 		wire: frames.Unboundf(frames.AccessRefused,
 			"Login was refused using authentication mechanism %s. For details see the broker logfile.", c.Mechanism),
 	}
 }
 
-func (r *refusal) Error() string   { return r.why }
+func (r *refusal) Error() string   { return r.mechanism + " login refused: " + r.why }
 func (r *refusal) Unwrap() []error { return []error{ErrRefused, r.wire} }
+
+// RefusedUser is who was refused by Login, and why; "" and the error's text if it is
+// the error of something else.
+func RefusedUser(err error) (name, why string) {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r.user, r.why
+	}
+	return "", err.Error()
+}

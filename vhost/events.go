@@ -102,9 +102,11 @@ func (c *change) queueCreated(e *queueEntry) {
 		{Name: "leader", Value: c.v.set.config.Node},
 		{Name: "members", Value: []any{c.v.set.config.Node}},
 	}
-	if owner, ok := e.owner.(namedOwner); ok {
-		fields = append(fields, frames.Field{Name: "owner_pid", Value: owner.ConnectionName()})
+	owner := ""
+	if o, ok := e.owner.(namedOwner); ok {
+		owner = o.ConnectionName()
 	}
+	fields = append(fields, frames.Field{Name: "owner_pid", Value: owner})
 	c.event("queue.created", append(fields, userField(e.user)))
 }
 
@@ -119,7 +121,7 @@ func (c *change) queuePolicyEvent(e *queueEntry, user string) {
 		return
 	}
 	key := "queue.policy.cleared"
-	fields := frames.Table{{Name: "name", Value: e.spec.Name}, {Name: "vhost", Value: c.v.name}}
+	fields := frames.Table{{Name: "name", Value: e.spec.Name}, {Name: "vhost", Value: c.v.name}, {Name: "type", Value: typeModule(e)}}
 	if e.policy != nil || e.operator != nil {
 		key = "queue.policy.updated"
 		info := e.infoLocked()
@@ -262,8 +264,8 @@ func ArgumentTexts(t frames.Table) []any {
 			value = frames.ErlangBinary([]byte(v))
 		case []byte:
 			value = frames.ErlangBinary(v)
-		case nil:
-			value = "undefined"
+		case nil, frames.Table, []any:
+			value = frames.Term(v)
 		}
 		list[i] = fmt.Sprintf("{%s,%s,%s}", frames.ErlangBinary([]byte(f.Name)), frames.TypeName(f.Value), value)
 	}

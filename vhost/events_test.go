@@ -61,7 +61,7 @@ func TestEvents(t *testing.T) {
 	h := headersOf(t, m)
 	for name, want := range map[string]any{
 		"name": "q", "vhost": "/", "durable": true, "auto_delete": false, "exclusive": false, "type": "rabbit_classic_queue",
-		"leader": "leveret@test", "user_who_performed_action": "joe", "timestamp_in_ms": m.Time,
+		"leader": "leveret@test", "owner_pid": "", "user_who_performed_action": "joe", "timestamp_in_ms": m.Time,
 	} {
 		if got, _ := h.Lookup(name); got != want {
 			t.Errorf("queue.created has %s %v, want %v", name, got, want)
@@ -76,7 +76,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s was done by %v, want joe", keys[i], got)
 		}
 	}
-	for name, want := range map[string]any{"name": "log", "policy": "p", "operator_policy": "", "user_who_performed_action": "joe"} {
+	for name, want := range map[string]any{"name": "log", "type": "rabbit_classic_queue", "policy": "p", "operator_policy": "", "user_who_performed_action": "joe"} {
 		if got, _ := headersOf(t, log.messages()[8]).Lookup(name); got != want {
 			t.Errorf("queue.policy.updated has %s %v, want %v", name, got, want)
 		}
@@ -96,7 +96,7 @@ func TestEventOfAnExclusiveQueueNamesItsOwner(t *testing.T) {
 	v := newVHost(t)
 	log := declareQueue(t, v, QueueDeclare{Name: "log"})
 	bindQueue(t, v, "log", "amq.rabbitmq.event", "queue.created")
-	for _, tt := range []struct{ owner, want any }{{&fakeConn{"127.0.0.1:1 -> 127.0.0.1:2"}, "127.0.0.1:1 -> 127.0.0.1:2"}, {"nameless", nil}} {
+	for _, tt := range []struct{ owner, want any }{{&fakeConn{"127.0.0.1:1 -> 127.0.0.1:2"}, "127.0.0.1:1 -> 127.0.0.1:2"}, {"nameless", ""}} {
 		log.Purge()
 		if _, err := v.DeclareQueue(&fakeActor{owner: tt.owner}, QueueDeclare{Exclusive: true}); err != nil {
 			t.Fatal(err)
