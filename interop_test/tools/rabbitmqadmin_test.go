@@ -4,6 +4,8 @@ package tools_test
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -13,30 +15,67 @@ import (
 	"testing"
 )
 
-// An admin runs RabbitMQ's own script rabbitmqadmin against the broker.
+// An admin runs a script rabbitmqadmin against a broker.
 type admin struct {
 	*testing.T
+	script     string // its file
+	home       string // whose .rabbitmqadmin.conf it finds
 	host, port string
+	input      string // to read from standard input
 }
 
-func newAdmin(t *testing.T) admin {
+// newAdmin is the script in this file.
+func newAdmin(t *testing.T, script string) admin {
 	t.Helper()
 	u, err := url.Parse(setting(t, "API_URL"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return admin{t, u.Hostname(), u.Port()}
+	return admin{T: t, script: script, home: t.TempDir(), host: u.Hostname(), port: u.Port()}
+}
+
+// debianScript is RabbitMQ's own.
+const debianScript = "/usr/bin/rabbitmqadmin"
+
+// servedScript is the one that the broker gives to download.
+func servedScript(t *testing.T) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", setting(t, "API_URL")+"/cli/rabbitmqadmin", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	script, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != 200 {
+		t.Fatalf("GET /cli/rabbitmqadmin: %s, %v", res.Status, err)
+	}
+	file := filepath.Join(t.TempDir(), "rabbitmqadmin")
+	if err := os.WriteFile(file, script, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // run returns what it prints; it must end with this code.
 func (a admin) run(code int, args ...string) string {
 	a.Helper()
+	return a.exec(code, append([]string{"-H", a.host, "-P", a.port}, args...)...)
+}
+
+// exec is run without naming the broker.
+func (a admin) exec(code int, args ...string) string {
+	a.Helper()
 	// The script of Debian 12 is written for Debian's Python.
-	cmd := exec.CommandContext(a.Context(), "/usr/bin/python3", append([]string{"/usr/bin/rabbitmqadmin", "-H", a.host, "-P", a.port}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+a.TempDir())
+	cmd := exec.CommandContext(a.Context(), "/usr/bin/python3", append([]string{a.script}, args...)...)
+	cmd.Env = append(os.Environ(), "HOME="+a.home)
+	cmd.Stdin = strings.NewReader(a.input)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
-		a.Fatalf("%v; install Debian's package rabbitmq-server, which has the script", err)
+		a.Fatal(err)
 	}
 	if got := cmd.ProcessState.ExitCode(); got != code {
 		a.Fatalf("rabbitmqadmin %q ended with %d, want %d: %s", args, got, code, out)
@@ -52,8 +91,29 @@ func (a admin) want(want string, args ...string) {
 	}
 }
 
+// refuses runs it and compares what it prints before it ends with 1.
+func (a admin) refuses(want string, args ...string) {
+	a.Helper()
+	if got := a.run(1, args...); got != want {
+		a.Errorf("rabbitmqadmin %q printed\n%s\nwant\n%s", args, got, want)
+	}
+}
+
 func TestRabbitmqadmin(t *testing.T) {
-	a := newAdmin(t)
+	if _, err := os.Stat(debianScript); err != nil {
+		t.Fatalf("%v; install Debian's package rabbitmq-server, which has the script", err)
+	}
+	manage(newAdmin(t, debianScript))
+}
+
+// The script that the broker serves does the same.
+func TestServedRabbitmqadmin(t *testing.T) {
+	manage(newAdmin(t, servedScript(t)))
+}
+
+// manage makes one of everything and removes it.
+func manage(a admin) {
+	a.Helper()
 	a.want("vhost declared", "declare", "vhost", "name=adm")
 	in := func(args ...string) []string { return append([]string{"--vhost=adm"}, args...) }
 	a.want("permission declared", "declare", "permission", "vhost=adm", "user=guest", "configure=.*", "write=.*", "read=.*")
@@ -64,19 +124,19 @@ func TestRabbitmqadmin(t *testing.T) {
 	a.want("user declared", "declare", "user", "name=adm", "password=secret", "tags=monitoring")
 	a.want("vhost_limit declared", "declare", "vhost_limit", "vhost=adm", "name=max-queues", "value=20")
 	if got := a.run(0, in("-f", "tsv", "list", "bindings", "source", "destination", "routing_key")...); !slices.Contains(strings.Split(got, "\n"), "x\tq\ta.#") {
-		t.Errorf("bindings: %q", got)
+		a.Errorf("bindings: %q", got)
 	}
 	a.want("name\tmessages\tpolicy\tdurable\nq\t0\tp\tTrue", in("-f", "tsv", "list", "queues", "name", "messages", "policy", "durable")...)
 	// The script lists policies of all vhosts, whatever --vhost says.
 	if got := a.run(0, in("-f", "tsv", "list", "policies", "vhost", "name", "pattern", "apply-to")...); !slices.Contains(strings.Split(got, "\n"), "adm\tp\t^q$\tqueues") {
-		t.Errorf("policies: %q", got)
+		a.Errorf("policies: %q", got)
 	}
 	a.want("Message published", in("publish", "exchange=x", "routing_key=a.b", "payload=hello", `properties={"delivery_mode":2}`)...)
 	a.want("Message published but NOT routed", in("publish", "exchange=x", "routing_key=b", "payload=hello")...)
 	a.want("routing_key\texchange\tmessage_count\tpayload\tpayload_bytes\tpayload_encoding\tredelivered\na.b\tx\t0\thello\t5\tstring\tFalse",
 		in("-f", "tsv", "get", "queue=q", "ackmode=ack_requeue_true")...)
 	if got := a.run(0, in("-f", "raw_json", "list", "queues", "name", "messages")...); got == "" {
-		t.Error("list queues has no JSON")
+		a.Error("list queues has no JSON")
 	}
 	a.want("queue purged", in("purge", "queue", "name=q")...)
 	overview := a.run(0, "-f", "pretty_json", "show", "overview")
@@ -84,9 +144,9 @@ func TestRabbitmqadmin(t *testing.T) {
 		Node string `json:"node"`
 	}
 	if err := json.Unmarshal([]byte(overview), &shown); err != nil || len(shown) != 1 || !strings.Contains(shown[0].Node, "@") {
-		t.Errorf("show overview: %v: %s", err, overview)
+		a.Errorf("show overview: %v: %s", err, overview)
 	}
-	file := filepath.Join(t.TempDir(), "definitions.json")
+	file := filepath.Join(a.TempDir(), "definitions.json")
 	a.run(0, in("export", file)...)
 	a.want("queue deleted", in("delete", "queue", "name=q")...)
 	a.run(0, in("import", file)...)
@@ -94,10 +154,10 @@ func TestRabbitmqadmin(t *testing.T) {
 	a.want("binding deleted", in("delete", "binding", "source=x", "destination_type=queue", "destination=q", "properties_key=a.%23")...)
 	a.want("exchange deleted", in("delete", "exchange", "name=x")...)
 	if got, want := a.run(1, in("delete", "queue", "name=none")...), "*** Not found: /api/queues/adm/none"; got != want {
-		t.Errorf("deleting a queue that is not there printed %q, want %q", got, want)
+		a.Errorf("deleting a queue that is not there printed %q, want %q", got, want)
 	}
 	if got := a.run(1, "-u", "guest", "-p", "wrong", "list", "queues"); !strings.Contains(got, "Access refused") {
-		t.Errorf("a wrong password: %q", got)
+		a.Errorf("a wrong password: %q", got)
 	}
 	a.want("user deleted", "delete", "user", "name=adm")
 	a.want("vhost deleted", "delete", "vhost", "name=adm")
