@@ -264,6 +264,11 @@ func (c *conn) release() {
 	if c.info.Load() != nil {
 		c.srv.event("connection.closed", c.closedEvent)
 	}
+	c.uncount()
+}
+
+// uncount gives back the connection's place among those of the vhost and the user.
+func (c *conn) uncount() {
 	if c.counted {
 		c.counted = false
 		c.vhost.ConnectionClosed()

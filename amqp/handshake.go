@@ -223,6 +223,7 @@ func (c *conn) open(id frames.MethodID, m *frames.ConnectionOpen) error {
 	}
 	c.vhost, c.counted = vh, true
 	if err := c.srv.cfg.Auth.VHostAccess(c.user, m.VHost); err != nil {
+		c.uncount() // it takes no place while it waits for the client's close-ok
 		return c.fail(id, err)
 	}
 	c.grants = c.srv.cfg.Auth.Grants(c.user.Name, m.VHost)

@@ -258,6 +258,25 @@ func TestUserLimits(t *testing.T) {
 	}
 }
 
+// A connection that was refused takes no place, even if its client does not answer.
+func TestRefusedConnectionsAreNotCounted(t *testing.T) {
+	name := user(t)
+	mustAdmin(t, administration.limitUser(name, "max-connections", 1))
+	refused := dial(t)
+	refused.send([]byte("AMQP\x00\x00\x09\x01"),
+		methodFrame(0, connectionStartOk, table{}.encode(), short("PLAIN"), long("\x00"+name+"\x00secret"), short("en_US")),
+		methodFrame(0, connectionTuneOk, u16(2047), u32(131072), u16(0)),
+		methodFrame(0, connectionOpen, short("/"), short(""), u8(0)))
+	for range 3 { // start, tune, and the close that stays unanswered
+		if _, ok := refused.frame(patience); !ok {
+			t.Fatalf("no frame: %s", refused.ended)
+		}
+	}
+	mustAdmin(t, administration.permit(name, "/", ".*", ".*", ".*"))
+	c := dial(t)
+	c.is(c.login(login{user: name, password: "secret"}), "ok")
+}
+
 // Deleting a user or a vhost closes its connections.
 func TestForcedCloses(t *testing.T) {
 	name := user(t)

@@ -249,15 +249,14 @@ func (q *Queue) haltLocked() {
 	q.tidyLocked()
 }
 
-// Delete ends the queue with all it holds. The conditions are ignored
-// (RabbitMQ 4.0).
+// Delete ends the queue with all it holds. The conditions are ignored, and the
+// entries are not counted (RabbitMQ 4.0).
 func (q *Queue) Delete(queue.Condition) (int, error) {
 	q.mu.Lock()
 	if q.state == gone {
 		q.mu.Unlock()
 		return 0, queue.ErrGone
 	}
-	n := int(q.next - q.first)
 	q.state = gone
 	for _, r := range q.readers {
 		r.sub.Consumer.Cancelled(r.sub)
@@ -267,5 +266,5 @@ func (q *Queue) Delete(queue.Condition) (int, error) {
 	q.scans.Wait()
 	q.log.Drop()
 	q.tracker.log.Drop()
-	return n, nil
+	return 0, nil
 }
