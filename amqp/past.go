@@ -7,7 +7,7 @@ import "sync"
 type Past struct {
 	Received, Sent                           uint64 // bytes
 	Published, Confirmable                   uint64 // Confirmable are those published on channels that confirm
-	Confirmed, Returned                      uint64
+	Confirmed, Returned, Dropped             uint64
 	Delivered, DeliveredNoAck, Got, GotNoAck uint64
 	GetEmpty, Acked, Redelivered             uint64
 }
@@ -63,6 +63,7 @@ func (p *pastCounts) channel(vhost string, n *channelCounts) {
 	sum.Confirmable += n.confirmable.Load()
 	sum.Confirmed += n.confirmed.Load()
 	sum.Returned += n.returned.Load()
+	sum.Dropped += n.dropped.Load()
 	sum.Delivered += n.delivered.Load()
 	sum.DeliveredNoAck += n.deliveredNoAck.Load()
 	sum.Got += n.got.Load()

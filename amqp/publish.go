@@ -185,19 +185,28 @@ func (ch *channel) add(rt *vhost.Route, m *message.Message) {
 			ch.batch.Began = time.Now().UnixNano()
 			ch.batch.Hold(1)
 		}
-		if !ch.pub.Add(rt, m, ch.batch, ch.acks.published) && m.Mandatory {
-			ch.returned(m)
+		if !ch.pub.Add(rt, m, ch.batch, ch.acks.published) {
+			ch.unroutable(m)
 		}
 	} else if ch.tx != nil {
 		ch.tx.add(ch, rt, m)
-	} else if !ch.pub.Add(rt, m, nil, 0) && m.Mandatory {
-		ch.returned(m)
+	} else if !ch.pub.Add(rt, m, nil, 0) {
+		ch.unroutable(m)
 	}
 	if !ch.dirty {
 		ch.dirty = true
 		ch.conn.dirty = append(ch.conn.dirty, ch)
 	}
 	ch.conn.published = true
+}
+
+// unroutable sees a message off that reached no queue.
+func (ch *channel) unroutable(m *message.Message) {
+	if !m.Mandatory {
+		ch.counts.dropped.Add(1)
+		return
+	}
+	ch.returned(m)
 }
 
 // returned sends a mandatory message back that no queue took.

@@ -15,6 +15,7 @@ import (
 // raised once per batch.
 type channelCounts struct {
 	published, confirmable, confirmed, returned atomic.Uint64
+	dropped                                     atomic.Uint64 // neither routed nor to be returned
 	delivered, deliveredNoAck, got, gotNoAck    atomic.Uint64
 	getEmpty, acked, redelivered                atomic.Uint64
 	uncommitted, acksUncommitted                atomic.Int64 // of the transaction
@@ -59,6 +60,7 @@ type ChannelInfo struct {
 
 	// Counters since the channel was opened.
 	Published, Confirmed, Returned           uint64
+	Dropped                                  uint64 // neither routed nor to be returned
 	Delivered, DeliveredNoAck, Got, GotNoAck uint64
 	GetEmpty, Acked, Redelivered             uint64
 }
@@ -134,7 +136,7 @@ func (ch *channel) snapshot() ChannelInfo {
 		Connection: ch.conn.name, Number: ch.id, User: i.User, VHost: i.VHost,
 		Prefetch: int(ch.prefetch.Load()), GlobalPrefetch: ch.window.Limit(),
 		Confirm: ch.confirming.Load(), Tx: ch.transactional.Load(),
-		Published: n.published.Load(), Confirmed: n.confirmed.Load(), Returned: n.returned.Load(),
+		Published: n.published.Load(), Confirmed: n.confirmed.Load(), Returned: n.returned.Load(), Dropped: n.dropped.Load(),
 		Delivered: n.delivered.Load(), DeliveredNoAck: n.deliveredNoAck.Load(), Got: n.got.Load(), GotNoAck: n.gotNoAck.Load(),
 		GetEmpty: n.getEmpty.Load(), Acked: n.acked.Load(), Redelivered: n.redelivered.Load(),
 		Uncommitted: int(n.uncommitted.Load()), AcksWaiting: int(n.acksUncommitted.Load()),

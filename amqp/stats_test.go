@@ -29,6 +29,30 @@ func TestConnectionsCountReadsAndWrites(t *testing.T) {
 	}
 }
 
+// What reached no queue is counted as dropped, or as returned if it was mandatory.
+func TestUnroutablePublishesAreCounted(t *testing.T) {
+	for _, begin := range []frames.Method{nil, &frames.ConfirmSelect{NoWait: true}, &frames.TxSelect{}} {
+		s := newTestServer(t, zap.NewNop())
+		c := dialTCP(t, s)
+		if begin != nil {
+			c.method(1, begin)
+		}
+		c.write(appendPublish(nil, 1, "nowhere", []byte{0, 0}, nil))
+		c.write(appendPublish(nil, 1, "nowhere", []byte{0, 0}, []byte("x")))
+		c.method(1, &frames.BasicPublish{RoutingKey: "nowhere", Mandatory: true})
+		c.write(frames.AppendContentHeader(nil, 1, 0, []byte{0, 0}))
+		c.method(1, &frames.ChannelFlow{Active: true})
+		for done := false; !done; {
+			f := c.next()
+			id, _, _ := frames.SplitMethod(f.Payload)
+			done = f.Type == frames.MethodFrame && id == frames.ChannelFlowOkID
+		}
+		if got := s.Channels()[0]; got.Dropped != 2 {
+			t.Errorf("after %T %d dropped, want 2", begin, got.Dropped)
+		}
+	}
+}
+
 func TestPendingIsWhatWaits(t *testing.T) {
 	c := newTestConn(t, newTestServer(t, zap.NewNop()))
 	c.info.Store(&ConnectionInfo{})

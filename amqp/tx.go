@@ -52,8 +52,12 @@ func (tx *transaction) add(ch *channel, rt *vhost.Route, m *message.Message) {
 	}
 	tx.seq++
 	ch.counts.uncommitted.Store(int64(tx.seq))
-	if !ch.pub.Add(rt, m, tx.receipt, tx.seq) && m.Mandatory {
+	switch {
+	case ch.pub.Add(rt, m, tx.receipt, tx.seq):
+	case m.Mandatory:
 		tx.returns = append(tx.returns, m)
+	default:
+		ch.counts.dropped.Add(1)
 	}
 }
 

@@ -127,7 +127,7 @@ type Churn struct {
 type Past struct {
 	Received, Sent                           uint64 // bytes
 	Published, Confirmable                   uint64 // Confirmable are those published on channels that confirm
-	Confirmed, Returned                      uint64
+	Confirmed, Returned, Dropped             uint64
 	Delivered, DeliveredNoAck, Got, GotNoAck uint64
 	GetEmpty, Acked, Redelivered             uint64
 }
@@ -171,6 +171,7 @@ type Channel struct {
 
 	// Counters since the channel was opened.
 	Published, Confirmed, Returned           uint64
+	Dropped                                  uint64 // neither routed nor to be returned
 	Delivered, DeliveredNoAck, Got, GotNoAck uint64
 	GetEmpty, Acked, Redelivered             uint64
 }

@@ -155,6 +155,7 @@ func channelCounters(i *Channel) counters {
 	c[mPublish] = int64(i.Published)
 	c[mConfirm] = int64(i.Confirmed)
 	c[mReturnUnroutable] = int64(i.Returned)
+	c[mDropUnroutable] = int64(i.Dropped)
 	c[mAck] = int64(i.Acked)
 	c[mDeliver] = int64(i.Delivered)
 	c[mDeliverNoAck] = int64(i.DeliveredNoAck)

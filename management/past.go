@@ -73,7 +73,7 @@ func (p *pastFigures) of(k kind) (sum counters) {
 
 // asChannel are the counters of channels as if they were one.
 func (n *Past) asChannel() *Channel {
-	return &Channel{Published: n.Published, Confirmed: n.Confirmed, Returned: n.Returned,
+	return &Channel{Published: n.Published, Confirmed: n.Confirmed, Returned: n.Returned, Dropped: n.Dropped,
 		Delivered: n.Delivered, DeliveredNoAck: n.DeliveredNoAck, Got: n.Got, GotNoAck: n.GotNoAck,
 		GetEmpty: n.GetEmpty, Acked: n.Acked, Redelivered: n.Redelivered}
 }
