@@ -161,6 +161,16 @@ func WithQueueType(t frames.Table, queueType string) frames.Table {
 // x-queue-type explicit. An error is for the client, with RabbitMQ 4.0's text.
 // A vhost with a default queue type puts that into t before.
 func ParseArguments(t frames.Table, vhost, name string, durable, exclusive, autoDelete bool) (Arguments, error) {
+	return parseArguments(t, vhost, name, durable, exclusive, autoDelete, false)
+}
+
+// RecoverArguments is ParseArguments for a queue that is there already: an older
+// version may have taken arguments that this one refuses for the type.
+func RecoverArguments(t frames.Table, vhost, name string, durable, exclusive, autoDelete bool) (Arguments, error) {
+	return parseArguments(t, vhost, name, durable, exclusive, autoDelete, true)
+}
+
+func parseArguments(t frames.Table, vhost, name string, durable, exclusive, autoDelete, there bool) (Arguments, error) {
 	t = WithQueueType(t, Classic)
 	p := parser{table: t, resource: ResourceText(vhost, name), Arguments: NewArguments()}
 	if v, ok := t.Lookup("x-dead-letter-exchange"); ok {
@@ -177,7 +187,7 @@ func ParseArguments(t frames.Table, vhost, name string, durable, exclusive, auto
 	if err := p.values(); err != nil {
 		return Arguments{}, err
 	}
-	if err := p.foreign(); err != nil {
+	if err := p.foreign(); err != nil && !there {
 		return Arguments{}, err
 	}
 	if err := p.properties(durable, exclusive, autoDelete); err != nil {

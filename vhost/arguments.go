@@ -24,17 +24,21 @@ const (
 	maxKnownTable = 512
 )
 
-// parse is queue.ParseArguments for a queue declared like this. What it returns
-// is not to be changed.
-func (a *arguments) parse(t frames.Table, s queue.Spec) (*queue.Arguments, error) {
+// parse is queue.ParseArguments for a queue declared like this, or RecoverArguments
+// for one that is there. What it returns is not to be changed.
+func (a *arguments) parse(t frames.Table, s queue.Spec, there bool) (*queue.Arguments, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key := frames.AppendTable(append(a.key[:0], flagsOf(s)), t)
+	key := frames.AppendTable(append(a.key[:0], flagsOf(s.Durable, s.Exclusive, s.AutoDelete, there)), t)
 	if known := a.known[string(key)]; known != nil {
 		a.key = key
 		return known, nil
 	}
-	parsed, err := queue.ParseArguments(t, s.VHost, s.Name, s.Durable, s.Exclusive, s.AutoDelete)
+	parse := queue.ParseArguments
+	if there {
+		parse = queue.RecoverArguments
+	}
+	parsed, err := parse(t, s.VHost, s.Name, s.Durable, s.Exclusive, s.AutoDelete)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +57,8 @@ func (a *arguments) keepLocked(key string, parsed *queue.Arguments) {
 }
 
 // flagsOf is the flags by which arguments are valid or not, as one byte.
-func flagsOf(s queue.Spec) (b byte) {
-	for i, on := range [...]bool{s.Durable, s.Exclusive, s.AutoDelete} {
+func flagsOf(flags ...bool) (b byte) {
+	for i, on := range flags {
 		if on {
 			b |= 1 << i
 		}

@@ -14,7 +14,7 @@ func TestArgumentsAreShared(t *testing.T) {
 	spec := queue.Spec{VHost: "/", Name: "q", Durable: true}
 	parse := func(s queue.Spec, table frames.Table) *queue.Arguments {
 		t.Helper()
-		a, err := known.parse(table, s)
+		a, err := known.parse(table, s, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,12 +36,31 @@ func TestArgumentsAreShared(t *testing.T) {
 func TestKnownArgumentsAreCheckedAgain(t *testing.T) {
 	var known arguments
 	table := args("x-queue-type", "quorum")
-	if _, err := known.parse(table, queue.Spec{VHost: "/", Name: "q", Durable: true}); err != nil {
+	if _, err := known.parse(table, queue.Spec{VHost: "/", Name: "q", Durable: true}, false); err != nil {
 		t.Fatal(err)
 	}
-	_, err := known.parse(table, queue.Spec{VHost: "/", Name: "q"})
+	_, err := known.parse(table, queue.Spec{VHost: "/", Name: "q"}, false)
 	if want := "invalid property 'non-durable' for queue 'q' in vhost '/'"; err == nil || err.(*frames.Error).Text != want {
 		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// A queue that an older version took is there again, with what its arguments say,
+// but cannot be declared like that any more.
+func TestRefusedArgumentsAreRecovered(t *testing.T) {
+	spec := queue.Spec{VHost: "/", Name: "q", Durable: true}
+	table := args("x-queue-type", "classic", "x-delivery-limit", int32(3), "x-max-age", "1h")
+	for _, order := range [][2]bool{{true, false}, {false, true}} {
+		var known arguments
+		for _, there := range order {
+			a, err := known.parse(table, spec, there)
+			switch {
+			case there && (err != nil || a.DeliveryLimit != 3):
+				t.Errorf("a queue that is there: %v, %v", a, err)
+			case !there && (err == nil || err.(*frames.Error).Code != frames.PreconditionFailed):
+				t.Errorf("a declaration: %v, want it refused", err)
+			}
+		}
 	}
 }
 
@@ -49,7 +68,7 @@ func TestKnownArgumentsAreFew(t *testing.T) {
 	var known arguments
 	spec := queue.Spec{VHost: "/", Name: "q", Durable: true}
 	for i := range 3 * maxKnownArguments {
-		if _, err := known.parse(args("x-queue-type", "classic", "x-own", fmt.Sprint(i)), spec); err != nil {
+		if _, err := known.parse(args("x-queue-type", "classic", "x-own", fmt.Sprint(i)), spec, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,7 +77,7 @@ func TestKnownArgumentsAreFew(t *testing.T) {
 	}
 	long := make([]byte, maxKnownTable)
 	clear(known.known)
-	if _, err := known.parse(args("x-own", string(long)), spec); err != nil || len(known.known) != 0 {
+	if _, err := known.parse(args("x-own", string(long)), spec, false); err != nil || len(known.known) != 0 {
 		t.Errorf("%v; %d arguments are kept, want none as large as that", err, len(known.known))
 	}
 }

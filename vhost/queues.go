@@ -174,7 +174,7 @@ func (v *VHost) newQueueSpec(by Actor, d QueueDeclare) (queue.Spec, error) {
 	}
 	spec := queue.Spec{VHost: v.name, Name: d.Name, Durable: d.Durable, Exclusive: d.Exclusive, AutoDelete: d.AutoDelete}
 	var err error
-	if spec.Arguments, err = v.set.arguments.parse(d.Arguments, spec); err != nil {
+	if spec.Arguments, err = v.set.arguments.parse(d.Arguments, spec, false); err != nil {
 		return queue.Spec{}, err
 	}
 	if t := spec.Arguments.Type; v.set.config.Factories[t] == nil {

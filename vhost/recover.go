@@ -279,7 +279,7 @@ func (s *Set) recoverQueue(value []byte) error {
 		return err
 	}
 	spec := queue.Spec{VHost: v.name, Name: d.Name, Durable: true, AutoDelete: d.AutoDelete}
-	if spec.Arguments, err = s.arguments.parse(table, spec); err != nil {
+	if spec.Arguments, err = s.arguments.parse(table, spec, true); err != nil {
 		return err
 	}
 	f, err := newFilter(table, false)
