@@ -82,7 +82,8 @@ type Config struct {
 	// when their turn comes, in bytes; transient ones are moved to disk.
 	QueueMemory int64
 	// GCHeadroom is how far the heap grows before the garbage collector runs,
-	// in bytes, unless it is so large that half of it is more.
+	// in bytes, unless it is so large that half of it is more. While the disk is
+	// not used it is two thirds more.
 	GCHeadroom int64
 
 	// DefaultUser and DefaultPass are the administrator made at the first

@@ -82,7 +82,7 @@ func nodeSettings() []Setting {
 		{Name: "queue-memory", Default: "32MiB", Usage: "`memory` that waiting messages may take; what exceeds it waits on disk (16MiB with the profile tiny)",
 			set:  func(c *Config, s string) error { return setSize(&c.QueueMemory, s) },
 			show: func(c *Config) string { return strconv.FormatInt(c.QueueMemory, 10) }},
-		{Name: "gc-headroom", Default: "48MiB", Usage: "`memory` that the heap grows by before the garbage collector runs (8MiB with the profile tiny)",
+		{Name: "gc-headroom", Default: "48MiB", Usage: "`memory` that the heap grows by before the garbage collector runs (8MiB with the profile tiny); two thirds more while the disk is not used",
 			set:  func(c *Config, s string) error { return setSize(&c.GCHeadroom, s) },
 			show: func(c *Config) string { return strconv.FormatInt(c.GCHeadroom, 10) }},
 		{Name: "node-name", Default: "leveret@ and the machine's name", Usage: "`name` of the node, as in rabbit@host",

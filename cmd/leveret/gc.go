@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"time"
 
 	"github.com/leveretmq/leveret/config"
 )
@@ -35,10 +36,20 @@ func tuneGC(cfg config.Config) {
 
 // A pacer sets the pace anew after each collection. The collector's own
 // goroutine runs it.
+//
+// While the disk is used, pages of the store's files are in memory, too, up to some
+// 50 MB. While it is not, the heap has a part of that: with 80 MiB of headroom
+// instead of 48 fire-1K takes 5 to 8 % less and topic-1000 4 %.
 type pacer struct {
 	headroom int64 // how far the heap may grow before it is collected, in bytes
 	percent  int
+	disk     int64     // what was read and written when somebody last looked, see usage
+	used     time.Time // when that was last seen to have changed
 }
+
+// stillAfter is how long the disk is not used before the heap has more headroom. A
+// store that is drained writes several times in that time.
+const stillAfter = time.Second
 
 // cycle is garbage at once: that it was collected says that a collection ended.
 type cycle struct{ _ [16]byte }
@@ -46,11 +57,26 @@ type cycle struct{ _ [16]byte }
 func (p *pacer) afterGC(*struct{}) {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
-	if percent := pace(int64(s[0].Value.Uint64()), p.headroom); percent != p.percent {
+	headroom := p.headroom
+	if u, known := processUsage(); known {
+		headroom = p.headroomNow(u.disk, time.Now())
+	}
+	if percent := pace(int64(s[0].Value.Uint64()), headroom); percent != p.percent {
 		p.percent = percent
 		debug.SetGCPercent(percent)
 	}
 	runtime.AddCleanup(new(cycle), p.afterGC, nil)
+}
+
+// headroomNow is the headroom after so much was read and written.
+func (p *pacer) headroomNow(disk int64, now time.Time) int64 {
+	if disk != p.disk {
+		p.disk, p.used = disk, now
+	}
+	if now.Sub(p.used) < stillAfter {
+		return p.headroom
+	}
+	return p.headroom + p.headroom*2/3
 }
 
 // pace is the percentage that gives a live heap of so many bytes its headroom.
