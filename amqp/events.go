@@ -70,7 +70,7 @@ func (i *ConnectionInfo) securityFields() frames.Table {
 		validity = cert.NotBefore.UTC().Format(time.RFC3339) + " - " + cert.NotAfter.UTC().Format(time.RFC3339)
 	}
 	return frames.Table{
-		field("ssl_protocol", strings.ToLower(strings.Replace(i.TLSVersion, "TLS ", "TLSv", 1))), field("ssl_cipher", i.TLSCipher),
+		field("ssl_protocol", i.TLSVersion), field("ssl_cipher", i.TLSCipher),
 		field("ssl_hash", ""), field("ssl_key_exchange", ""),
 		field("peer_cert_subject", subject), field("peer_cert_issuer", issuer), field("peer_cert_validity", validity),
 	}

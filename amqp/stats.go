@@ -38,7 +38,7 @@ type ConnectionInfo struct {
 	Pending          int    // bytes that wait to be written, about
 	Channels         int
 	TLS              bool
-	TLSVersion       string            // "TLS 1.3"; "" without TLS
+	TLSVersion       string            // "tlsv1.3"; "" without TLS
 	TLSCipher        string            // the suite's name; "" without TLS
 	PeerCertificate  *x509.Certificate // the client's, verified; nil if there is none
 	Blocked          bool              // not read, because of an alarm

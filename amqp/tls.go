@@ -3,6 +3,7 @@ package amqp
 import (
 	"context"
 	"crypto/tls"
+	"strings"
 
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
@@ -21,7 +22,7 @@ func (c *conn) handshakeTLS(ctx context.Context) error {
 		return err
 	}
 	state := sock.ConnectionState()
-	c.start.TLS, c.start.TLSVersion, c.start.TLSCipher = true, tls.VersionName(state.Version), tls.CipherSuiteName(state.CipherSuite)
+	c.start.TLS, c.start.TLSVersion, c.start.TLSCipher = true, tlsName(state.Version), tls.CipherSuiteName(state.CipherSuite)
 	if chains := state.VerifiedChains; len(chains) > 0 {
 		c.cert = chains[0][0]
 		c.start.PeerCertificate = c.cert
@@ -38,4 +39,9 @@ func (c *conn) credentials(m *frames.ConnectionStartOk) auth.Credentials {
 	}
 	cr.Certificate = c.cert
 	return cr
+}
+
+// tlsName is a version of TLS as RabbitMQ writes it: tlsv1.3.
+func tlsName(version uint16) string {
+	return strings.ToLower(strings.Replace(tls.VersionName(version), "TLS ", "TLSv", 1))
 }

@@ -1,7 +1,6 @@
 package management
 
 import (
-	"strings"
 	"time"
 )
 
@@ -80,18 +79,13 @@ func securityMembers(c *Connection) object {
 	o := object{{"ssl", c.TLS}, {"ssl_protocol", nil}, {"ssl_cipher", nil}, {"ssl_hash", nil}, {"ssl_key_exchange", nil},
 		{"peer_cert_subject", nil}, {"peer_cert_issuer", nil}, {"peer_cert_validity", nil}}
 	if c.TLS {
-		o[1].value, o[2].value = tlsName(c.TLSVersion), c.TLSCipher
+		o[1].value, o[2].value = c.TLSVersion, c.TLSCipher
 	}
 	if cert := c.PeerCertificate; cert != nil {
 		o[5].value, o[6].value = cert.Subject.String(), cert.Issuer.String()
 		o[7].value = cert.NotBefore.UTC().Format(time.RFC3339) + " - " + cert.NotAfter.UTC().Format(time.RFC3339)
 	}
 	return o
-}
-
-// tlsName is a version of TLS as RabbitMQ writes it: tlsv1.3.
-func tlsName(version string) string {
-	return strings.ToLower(strings.Replace(version, "TLS ", "TLSv", 1))
 }
 
 func connectionState(c *Connection) string {

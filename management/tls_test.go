@@ -16,7 +16,7 @@ func TestConnectionWithTLS(t *testing.T) {
 	a := newAPI(t, nil)
 	a.aConn("c", "guest", "/", "q")
 	c := &a.conns.connections[0]
-	c.TLS, c.TLSVersion, c.TLSCipher = true, "TLS 1.3", "TLS_AES_128_GCM_SHA256"
+	c.TLS, c.TLSVersion, c.TLSCipher = true, "tlsv1.3", "TLS_AES_128_GCM_SHA256"
 	c.PeerCertificate = &x509.Certificate{Subject: pkix.Name{CommonName: "ann"}, Issuer: pkix.Name{CommonName: "ca"},
 		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(86400, 0)}
 	has(t, a.do("GET", "/connections/c", "", 200), J{"ssl": true, "ssl_protocol": "tlsv1.3", "ssl_cipher": "TLS_AES_128_GCM_SHA256",
