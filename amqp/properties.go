@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
@@ -18,7 +17,7 @@ func (ch *channel) special(m *message.Message, p *frames.Properties) error {
 		}
 	}
 	if p.Has(frames.FlagExpiration) {
-		ttl, err := parseExpiration(string(p.Expiration))
+		ttl, err := expirationOf(p)
 		if err != nil {
 			return err
 		}
@@ -51,7 +50,7 @@ func (ch *channel) beforeTopic(m *message.Message, refused error) error {
 		return errNoReplyConsumer
 	}
 	if p.Has(frames.FlagExpiration) {
-		if _, err := parseExpiration(string(p.Expiration)); err != nil {
+		if _, err := expirationOf(p); err != nil {
 			return err
 		}
 	}
@@ -65,38 +64,12 @@ func (ch *channel) beforeTopic(m *message.Message, refused error) error {
 	return refused
 }
 
-// maxTTL is the longest TTL, in milliseconds: ten years (RabbitMQ 4.0).
-const maxTTL = 315360000000
-
-// parseExpiration reads the expiration property as Erlang's
-// string:to_integer does, with its complaints.
-func parseExpiration(s string) (int64, error) {
-	digits := strings.TrimLeft(s, "+-")
-	if len(s)-len(digits) > 1 {
-		digits = s // two signs are no integer
+// expirationOf reads the expiration property, in milliseconds.
+func expirationOf(p *frames.Properties) (ttl int64, err error) {
+	if ttl, err = message.ParseExpiration(string(p.Expiration)); err != nil {
+		err = frames.Errorf(frames.PreconditionFailed, "%s", err)
 	}
-	n := 0
-	for n < len(digits) && '0' <= digits[n] && digits[n] <= '9' {
-		n++
-	}
-	if n == 0 {
-		return 0, expirationError(s, "no_integer")
-	}
-	if rest := digits[n:]; rest != "" {
-		return 0, expirationError(s, "{leftover_string,"+strconv.Quote(rest)+"}")
-	}
-	ttl, err := strconv.ParseInt(s, 10, 64)
-	switch {
-	case err == nil && ttl < 0, err != nil && s[0] == '-':
-		return 0, expirationError(s, "{value_negative,"+strings.TrimPrefix(s, "+")+"}")
-	case err != nil || ttl > maxTTL:
-		return 0, expirationError(s, "{value_too_large,"+strings.TrimPrefix(s, "+")+"}")
-	}
-	return ttl, nil
-}
-
-func expirationError(s, why string) error {
-	return frames.Errorf(frames.PreconditionFailed, "invalid expiration '%s': %s", s, why)
+	return ttl, err
 }
 
 // copies takes the additional routing keys of the CC and BCC headers. BCC is

@@ -3,9 +3,6 @@ package management
 import (
 	"context"
 	"encoding/base64"
-	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/leveretmq/leveret/auth"
@@ -110,15 +107,12 @@ func readPayload(b body) ([]byte, error) {
 	}
 }
 
-// maxTTL is the longest TTL, in milliseconds: ten years (RabbitMQ 4.0).
-const maxTTL = 315360000000
-
 // readSpecial acts on the properties that the broker looks into.
 func readSpecial(m *message.Message, p *frames.Properties) error {
 	if p.Has(frames.FlagExpiration) {
-		ttl, wrong := readExpiration(string(p.Expiration))
-		if wrong != "" {
-			return badRequest("406 PRECONDITION_FAILED - invalid expiration '%s': %s", p.Expiration, wrong)
+		ttl, err := message.ParseExpiration(string(p.Expiration))
+		if err != nil {
+			return badRequest("406 PRECONDITION_FAILED - %s", err)
 		}
 		m.TTL = ttl
 	}
@@ -140,24 +134,6 @@ func readSpecial(m *message.Message, p *frames.Properties) error {
 		m.Header = p.Append(nil)
 	}
 	return nil
-}
-
-// readExpiration reads the expiration property, in milliseconds, or says in
-// RabbitMQ's words what is wrong with it.
-func readExpiration(s string) (ttl int64, wrong string) {
-	end := strings.IndexFunc(strings.TrimLeft(s, "+-"), func(c rune) bool { return c < '0' || c > '9' })
-	ttl, err := strconv.ParseInt(s, 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrSyntax) && end > 0 && len(s)-len(strings.TrimLeft(s, "+-")) < 2:
-		return 0, "{leftover_string," + strconv.Quote(strings.TrimLeft(s, "+-")[end:]) + "}"
-	case errors.Is(err, strconv.ErrSyntax):
-		return 0, "no_integer"
-	case s[0] == '-':
-		return 0, "{value_negative," + s + "}"
-	case err != nil || ttl > maxTTL:
-		return 0, "{value_too_large," + s + "}"
-	}
-	return ttl, ""
 }
 
 // keyList reads the additional routing keys of a header, which must be a list; what
