@@ -39,7 +39,7 @@ func tuneGC(cfg config.Config) {
 //
 // While the disk is used, pages of the store's files are in memory, too, up to some
 // 50 MB. While it is not, the heap has a part of that: with 80 MiB of headroom
-// instead of 48 fire-1K takes 5 to 8 % less and topic-1000 4 %.
+// instead of 48 fire-1K takes 5 % less and topic-1000 4 to 8 %.
 type pacer struct {
 	headroom int64 // how far the heap may grow before it is collected, in bytes
 	percent  int
