@@ -88,6 +88,12 @@ func (s *session) topOnce(ctx context.Context, order string) error {
 	return nil
 }
 
+// A topPage is the first page of a listing.
+type topPage struct {
+	Items []object `json:"items"`
+	Total int      `json:"filtered_count"`
+}
+
 // snapshot asks for all that top shows.
 func (s *session) snapshot(ctx context.Context, order string) (*snapshot, error) {
 	n, err := s.node(ctx)
@@ -102,17 +108,15 @@ func (s *session) snapshot(ctx context.Context, order string) (*snapshot, error)
 	if s.flags.Changed("vhost") {
 		queues = apiPath("queues", s.opts.vhost)
 	}
-	var page struct {
-		Items []object `json:"items"`
-		Total int      `json:"filtered_count"`
-	}
+	var page topPage
 	err = s.api.get(ctx, fmt.Sprintf("%s?page=1&page_size=%d&sort=%s&sort_reverse=%t", queues, topRows, orderPath(order), order != "name"), &page)
 	if err != nil {
 		return nil, orMissing(err, exitData, "Virtual host '%s' does not exist", s.opts.vhost)
 	}
 	snap.Queues, snap.QueueCount = page.Items, page.Total
-	err = s.api.get(ctx, fmt.Sprintf("%s?page=1&page_size=%d&sort=recv_oct_details.rate&sort_reverse=true", apiPath("connections"), topRows), &page)
-	snap.Connections = page.Items
+	var connections topPage // decoding into page would mix its maps with the queues'
+	err = s.api.get(ctx, fmt.Sprintf("%s?page=1&page_size=%d&sort=recv_oct_details.rate&sort_reverse=true", apiPath("connections"), topRows), &connections)
+	snap.Connections = connections.Items
 	return snap, err
 }
 

@@ -114,8 +114,8 @@ func TestTopRuns(t *testing.T) {
 }
 
 func TestTopWithoutATerminal(t *testing.T) {
-	startBroker(t)
-	call(t, "", "rabbitmqadmin", "declare", "queue", "name=q")
+	_, address := startBrokerAt(t)
+	connect(t, address.String()) // declares q
 	for _, order := range topOrders() {
 		code, out, errs := call(t, "", "leveret", "top", "--sort", order)
 		if code != 0 || !strings.Contains(out, "QUEUE (1, by "+order+")") || strings.Contains(out, "\x1b") {
@@ -124,8 +124,11 @@ func TestTopWithoutATerminal(t *testing.T) {
 	}
 	_, out, _ := call(t, "", "leveret", "top", "--json")
 	var snap snapshot
-	if err := json.Unmarshal([]byte(out), &snap); err != nil || len(snap.Queues) != 1 {
-		t.Errorf("--json: %v, %s", err, out)
+	if err := json.Unmarshal([]byte(out), &snap); err != nil || len(snap.Queues) != 1 || len(snap.Connections) != 1 {
+		t.Fatalf("--json: %v, %s", err, out)
+	}
+	if q, c := snap.Queues[0], snap.Connections[0]; q.text("name") != "q" || q["user"] != nil || c["messages_ready"] != nil || !strings.Contains(c.text("name"), " -> ") {
+		t.Errorf("--json: the queue is %s and the connection %s; want nothing of one in the other", jsonOf(q), jsonOf(c))
 	}
 	if code, _, _ := call(t, "", "leveret", "top", "--sort", "size"); code != exitUsage {
 		t.Errorf("--sort size: exit %d, want %d", code, exitUsage)
