@@ -322,13 +322,11 @@ func (o *outbox) deliveriesAddedLocked(c *consumer, tag uint64, n int) {
 	o.segments = append(o.segments, segment{kind: deliverSegment, n: n, channel: c.ch.id, tag: tag, ctag: c.sub.Tag, queue: c.queue.Name()})
 }
 
-// get appends basic.get-ok with its message.
+// get appends basic.get-ok with its message. What can be sent no more is outstanding
+// all the same, as the queue counts it as that: the end of the channel requeues it.
 func (o *outbox) get(ch *channel, d queue.Delivery, q queue.Queue, noAck bool, left int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closing {
-		return
-	}
 	tag := ch.unacked.next
 	if noAck {
 		ch.unacked.skip(1)
@@ -336,6 +334,9 @@ func (o *outbox) get(ch *channel, d queue.Delivery, q queue.Queue, noAck bool, l
 	} else {
 		ch.counts.got.Add(1)
 		ch.unacked.push([]queue.Delivery{d}, &consumer{ch: ch, queue: q})
+	}
+	if o.closing {
+		return
 	}
 	o.messageLocked(d.Msg, d.Redelivered, segment{kind: getSegment, n: 1, channel: ch.id, tag: tag, left: uint32(left), queue: q.Name()})
 	o.answeredLocked()
