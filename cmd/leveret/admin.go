@@ -139,6 +139,9 @@ func (a arguments) only(must, may string) error {
 			return exitf(exitUsage, "argument %q must not be empty", name) // in a path of the API it would mean all
 		}
 	}
+	if t, there := a["destination_type"]; there && !slices.Contains([]string{"queue", "exchange", "q", "e"}, t) { // its first letter is in the path
+		return exitf(exitUsage, "argument \"destination_type\" is queue or exchange, not %q", t)
+	}
 	known := strings.Fields(must + " " + may)
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if !slices.Contains(known, name) {
