@@ -278,6 +278,33 @@ func TestLogRotationCompresses(t *testing.T) {
 	}
 }
 
+// An old file that cannot be compressed is no reason to stay with the one in use.
+func TestLogRotationWithoutCompressing(t *testing.T) {
+	dir := t.TempDir()
+	f, err := newLogFile(filepath.Join(dir, "l"), config.Rotation{Size: 4, Count: 5, Compress: true}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"aaa\n", "bbb\n", "ccc\n", "ddd\n"} {
+		if line == "ccc\n" { // it is moved along: in the way of the first that is compressed
+			if err := os.Mkdir(filepath.Join(dir, "l.0.gz"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := f.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"l": "ddd\n", "l.0": "ccc\n", "l.2": "aaa\n"} {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s has %q, error %v, want %q", name, got, err, want)
+		}
+	}
+}
+
 // Another program may move the file: SIGHUP makes a new one.
 func TestLogFileIsReopened(t *testing.T) {
 	dir := t.TempDir()

@@ -14,6 +14,10 @@ import (
 	"github.com/leveretmq/leveret/config"
 )
 
+// rotationPause is how long after a rotation that did not work the next is tried:
+// what is in the way, as a full disk, is seldom gone with the next line.
+const rotationPause = time.Minute
+
 // A logFile is a file that is moved away when it is too large or too old: to
 // PATH.0, that one to PATH.1 and so on (RabbitMQ 4.0: log.file.rotation). Lines
 // are appended, so that a rotation from outside by copying works as well.
@@ -29,7 +33,8 @@ type logFile struct {
 	file     *os.File
 	size     int64
 	next     time.Time // when date says so
-	failed   bool      // rotating did not work: told once
+	retry    time.Time // not before, after a rotation that did not work
+	failed   bool      // the last rotation or packing did not work, which is told once
 	packing  sync.WaitGroup
 	packFail error // of the last packing; read after packing.Wait
 }
@@ -49,7 +54,7 @@ func newLogFile(path string, rule config.Rotation, now func() time.Time) (*logFi
 
 // open opens the file. f.mu must be held, or f not be shared yet.
 func (f *logFile) open() error {
-	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+	file, err := openLog(f.path)
 	if err != nil {
 		return err
 	}
@@ -59,6 +64,10 @@ func (f *logFile) open() error {
 	}
 	f.file, f.size = file, info.Size()
 	return nil
+}
+
+func openLog(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
 }
 
 // Write implements zapcore.WriteSyncer. It gets whole lines.
@@ -98,59 +107,90 @@ func (f *logFile) reopen() error {
 	return old.Close()
 }
 
-// due says whether the file is to be moved before a line of this length.
+// due says whether the file is to be moved before a line of this length. f.mu
+// must be held.
 func (f *logFile) due(line int) bool {
-	if f.rule.Size > 0 && f.size > 0 && f.size+int64(line) > f.rule.Size {
-		return true
-	}
-	if f.date == nil {
-		return false
-	}
 	now := f.now()
-	if now.Before(f.next) {
+	if now.Before(f.retry) {
 		return false
 	}
-	f.next = f.date.Next(now)
-	return f.size > 0
+	if f.date != nil && !now.Before(f.next) {
+		if f.size > 0 {
+			return true
+		}
+		f.next = f.date.Next(now) // an empty file is as good as a new one
+	}
+	return f.rule.Size > 0 && f.size > 0 && f.size+int64(line) > f.rule.Size
 }
 
 // rotate moves the files one further and begins a new one. If that cannot be
 // done the old one is written on. f.mu must be held.
 func (f *logFile) rotate() {
 	f.packing.Wait()
-	err := errors.Join(f.packFail, f.shift())
-	if err == nil {
-		old := f.file
-		if err = f.open(); err == nil {
-			err = old.Close()
-		}
-	}
+	packFail := f.packFail
 	f.packFail = nil
-	if err != nil && !f.failed {
-		f.failed = true
-		fmt.Fprintf(os.Stderr, "leveret: move the log file %s away: %v\n", f.path, err)
+	err := f.renew()
+	f.tell(errors.Join(packFail, err))
+	now := f.now()
+	if err != nil {
+		f.retry = now.Add(rotationPause)
+		return
+	}
+	if f.date != nil {
+		f.next = f.date.Next(now)
 	}
 	if f.rule.Compress && f.rule.Count > 1 {
 		f.packing.Go(func() { f.packFail = pack(f.numbered(1)) }) // ends with the file
 	}
 }
 
+// renew has the new file open before it moves an old one: as long as there is
+// none to write to, none is dropped.
+func (f *logFile) renew() error {
+	fresh := f.path + ".new"
+	file, err := openLog(fresh)
+	if err != nil {
+		return err
+	}
+	if err = f.shift(); err == nil {
+		err = os.Rename(fresh, f.path)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close(), ignoreMissing(os.Remove(fresh)))
+	}
+	old := f.file
+	f.file, f.size = file, 0
+	return old.Close()
+}
+
+// tell says that a rotation or packing did not work, once until they work again.
+func (f *logFile) tell(err error) {
+	if err != nil && !f.failed {
+		fmt.Fprintf(os.Stderr, "leveret: move the log file %s away: %v\n", f.path, err)
+	}
+	f.failed = err != nil
+}
+
 // numbered is the path of an old file, 0 being the newest.
 func (f *logFile) numbered(n int) string { return f.path + "." + strconv.Itoa(n) }
 
-// shift renames the file and all old ones, and drops those that are too many.
+// shift renames the file and all old ones, and drops those that are too many. It
+// ends with the first that cannot be moved, or the next would take its place.
 func (f *logFile) shift() error {
 	if f.rule.Count == 0 {
 		return ignoreMissing(os.Remove(f.path))
 	}
-	var err error
 	for _, ending := range []string{"", ".gz"} {
-		err = errors.Join(err, ignoreMissing(os.Remove(f.numbered(f.rule.Count-1)+ending)))
+		if err := ignoreMissing(os.Remove(f.numbered(f.rule.Count-1) + ending)); err != nil {
+			return err
+		}
 		for n := f.rule.Count - 1; n > 0; n-- {
-			err = errors.Join(err, ignoreMissing(os.Rename(f.numbered(n-1)+ending, f.numbered(n)+ending)))
+			if err := ignoreMissing(os.Rename(f.numbered(n-1)+ending, f.numbered(n)+ending)); err != nil {
+				return err
+			}
 		}
 	}
-	return errors.Join(err, ignoreMissing(os.Rename(f.path, f.numbered(0))))
+	return ignoreMissing(os.Rename(f.path, f.numbered(0)))
 }
 
 func ignoreMissing(err error) error {
