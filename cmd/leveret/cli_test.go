@@ -221,9 +221,9 @@ func TestPublishLines(t *testing.T) {
 func TestJSONLinesAreReadBack(t *testing.T) {
 	startBroker(t)
 	call(t, "", "rabbitmqadmin", "declare", "queue", "name=q")
-	call(t, "\xff\x00", "leveret", "publish", "-k", "q", "-H", "n=1", "--property", "content_type=image/png")
+	call(t, "\xff\x00", "leveret", "publish", "-k", "q", "-H", "n=9007199254740993", "--property", "content_type=image/png")
 	_, before, _ := call(t, "", "leveret", "get", "q", "--ack", "--json")
-	if !strings.Contains(before, `"content_type":"image/png"`) {
+	if !strings.Contains(before, `"content_type":"image/png"`) || !strings.Contains(before, `"n":9007199254740993`) {
 		t.Fatalf("get prints %s", before)
 	}
 	if code, _, errs := call(t, before, "leveret", "publish", "--jsonl"); code != 0 {
