@@ -102,11 +102,22 @@ func (c *codec) short(v *string) {
 var errShortUTF8 = Unboundf(FrameError, "Malformed UTF-8 in shortstr")
 
 func appendShort(dst []byte, s string) []byte {
-	if len(s) > 255 { // names are checked where they enter; a reply text is cut by ReplyText
-		s = s[:255]
-	}
+	s = cutShort(s)
 	dst = append(dst, byte(len(s)))
 	return append(dst, s...)
+}
+
+// MaxShort is the length of the longest shortstr, in bytes (spec §4.2.5.3): of
+// names, routing keys and most properties.
+const MaxShort = 255
+
+// cutShort cuts what is longer than a shortstr. Names are checked where they
+// enter; a reply text is cut by ReplyText.
+func cutShort(s string) string {
+	if len(s) > MaxShort {
+		return s[:MaxShort]
+	}
+	return s
 }
 
 // long is a longstr: bytes that alias the buffer when read.

@@ -52,8 +52,10 @@ func ParseSettle(args []byte) (tag uint64, bits byte, err error) {
 }
 
 // AppendDeliver appends basic.deliver's method frame; the content header and the
-// body follow it.
+// body follow it. What is longer than a shortstr is cut, as AppendMethod does: a
+// name that nobody checked must not break the frames of who gets the message.
 func AppendDeliver(dst []byte, channel uint16, consumerTag string, tag uint64, redelivered bool, exchange, key string) []byte {
+	consumerTag, exchange, key = cutShort(consumerTag), cutShort(exchange), cutShort(key)
 	n := 4 + 1 + len(consumerTag) + 8 + 1 + 1 + len(exchange) + 1 + len(key)
 	dst = append(dst, MethodFrame, byte(channel>>8), byte(channel),
 		0, 0, byte(n>>8), byte(n), 0, ClassBasic, 0, 60, byte(len(consumerTag)))

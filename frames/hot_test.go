@@ -59,7 +59,8 @@ func TestParseSettle(t *testing.T) {
 // own.
 func TestHotPathsMakeTheSameBytes(t *testing.T) {
 	long := strings.Repeat("x", 255)
-	for _, names := range [][3]string{{"", "", ""}, {"tag", "ex", "key"}, {long, long, long}} {
+	for _, names := range [][3]string{{"", "", ""}, {"tag", "ex", "key"}, {long, long, long},
+		{long + "x", long + "x", long + "x"}, {"tag", "ex", strings.Repeat("\xce", 70_000)}} {
 		for _, flag := range []bool{false, true} {
 			got := AppendDeliver([]byte("x"), 258, names[0], 1<<40|7, flag, names[1], names[2])
 			want := AppendMethod([]byte("x"), 258, &BasicDeliver{names[0], 1<<40 | 7, flag, names[1], names[2]})
