@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/leveretmq/leveret/frames"
@@ -66,6 +67,8 @@ func TestParseArguments(t *testing.T) {
 		{table("x-expires", int32(0), "x-dead-letter-exchange", true), "invalid type 'bool' for arg 'x-dead-letter-exchange' in queue 'q' in vhost '/'"},
 		{table("x-dead-letter-routing-key", "k", "x-dead-letter-exchange", "x"), ""},
 		{table("x-dead-letter-routing-key", "k"), "invalid arg 'x-dead-letter-routing-key'" + q + "routing_key_but_no_dlx_defined"},
+		{table("x-dead-letter-routing-key", strings.Repeat("k", 255), "x-dead-letter-exchange", "x"), ""},
+		{table("x-dead-letter-routing-key", strings.Repeat("k", 256), "x-dead-letter-exchange", "x"), "invalid arg 'x-dead-letter-routing-key'" + q + "{value_too_long,256}"},
 		{table("x-dead-letter-exchange", "", "x-dead-letter-routing-key", int32(1)), "invalid arg 'x-dead-letter-routing-key'" + q + "{unacceptable_type,signedint}"},
 		{table("x-single-active-consumer", false), ""},
 		{table("x-single-active-consumer", "true"), "invalid arg 'x-single-active-consumer'" + q + "{unacceptable_type,longstr}"},

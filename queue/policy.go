@@ -65,7 +65,7 @@ func policyKeys() map[string]policyKey {
 	return map[string]policyKey{
 		"alternate-exchange":      {isString, "alternate exchange name", no, yes, yes, yes},
 		"dead-letter-exchange":    {isString, "dead letter exchange name", no, yes, yes, no},
-		"dead-letter-routing-key": {isString, "dead letter routing key", no, yes, yes, no},
+		"dead-letter-routing-key": {isShort, "dead letter routing key", no, yes, yes, no},
 		"dead-letter-strategy":    {isOneOf("at-most-once", "at-least-once"), "dead letter strategy", no, no, yes, no},
 		"message-ttl":             {isAtLeast(0), "message TTL", yes, yes, yes, no},
 		"expires":                 {isAtLeast(1), "queue expiry", yes, yes, yes, no},
@@ -403,6 +403,13 @@ func jsonNumber(v any) (float64, bool) {
 func isString(v any) bool {
 	_, ok := v.(string)
 	return ok
+}
+
+// isShort accepts what fits where a delivery shows it. RabbitMQ 4.0 takes more, and
+// closes the connection of every consumer that such a message reaches.
+func isShort(v any) bool {
+	s, ok := v.(string)
+	return ok && len(s) <= frames.MaxShort
 }
 
 func isOneOf(values ...string) func(any) bool {

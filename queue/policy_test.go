@@ -3,6 +3,7 @@ package queue
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -17,6 +18,7 @@ func definition(t *testing.T, s string) Definition {
 }
 
 func TestValidateDefinition(t *testing.T) {
+	long := strings.Repeat("k", 255)
 	for _, tt := range []struct {
 		def      string
 		operator bool
@@ -29,6 +31,8 @@ func TestValidateDefinition(t *testing.T) {
 		{`{"max-length": 1.5}`, false, "1.5 is not a valid maximum length"},
 		{`{"message-ttl": "a"}`, false, `<<"a">> is not a valid message TTL`},
 		{`{"expires": 0}`, false, "0 is not a valid queue expiry"},
+		{`{"dead-letter-routing-key": "` + long + `"}`, false, ""},
+		{`{"dead-letter-routing-key": "` + long + `x"}`, false, `<<"` + long + `x">> is not a valid dead letter routing key`},
 		{`{"overflow": "x"}`, false, `<<"x">> is not a valid overflow value`},
 		{`{"foo": 1}`, false, `[{<<"foo">>,1}] are not recognised policy settings`},
 		{`{"foo": {"a": [1, true, null]}, "bar": "x"}`, false, `[{<<"bar">>,<<"x">>},{<<"foo">>,#{<<"a">> => [1,true,null]}}] are not recognised policy settings`},
