@@ -223,13 +223,19 @@ func addBinding(v *vhost.VHost, by vhost.Actor, e ends, key string, args frames.
 	return v.BindQueue(by, e.destination, e.source, key, args)
 }
 
+// routingKey reads a routing key; one that is null or missing is empty.
+func (b body) routingKey() (string, error) {
+	key, err := b.text("routing_key")
+	if err == nil && len(key) > frames.MaxShort {
+		err = badRequest("a routing key must not be longer than %d bytes", frames.MaxShort)
+	}
+	return key, err
+}
+
 // readBinding reads key and arguments; a null key is an empty one.
 func readBinding(b body) (key string, args frames.Table, err error) {
-	if key, err = b.text("routing_key"); err != nil {
+	if key, err = b.routingKey(); err != nil {
 		return "", nil, err
-	}
-	if len(key) > maxNameLength {
-		return "", nil, badRequest("a routing key must not be longer than %d bytes", maxNameLength)
 	}
 	if args, err = b.table("arguments"); err != nil {
 		return "", nil, err

@@ -61,7 +61,7 @@ func readMessage(b body) (*message.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := b.text("routing_key")
+	key, err := b.routingKey()
 	if err != nil {
 		return nil, err
 	}

@@ -182,7 +182,7 @@ func (t *transfer) readTarget(r *request, b body) error {
 	if err != nil {
 		return err
 	}
-	key, err := to.text("routing_key")
+	key, err := to.routingKey()
 	if err != nil {
 		return err
 	}

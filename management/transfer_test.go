@@ -104,13 +104,14 @@ func TestTransfersWithMistakesMoveNothing(t *testing.T) {
 	a.publish("q", "a")
 	const known = "; the members are "
 	for body, reason := range map[string]string{
-		`{"to":{"queue":"r"},"filters":{}}`:             "unknown member 'filters'" + known + "to, count, rate, filter, offset, progress",
-		`{"to":{"queue":"r"},"filter":{"header":{}}}`:   "unknown member 'header'" + known + "exchange, routing_key, headers, properties, text, reason, dead_queue, min_age_ms, max_age_ms",
-		`{"to":{"queue":"r","key":"x"}}`:                "unknown member 'key'" + known + "queue, exchange, routing_key, vhost",
-		`{"to":{"queue":"r"},"count":-1}`:               "count must not be negative",
-		`{"to":{"queue":"r"},"rate":-5}`:                "rate must not be negative",
-		`{"to":{"queue":"r"},"filter":{"text":["a"]}}`:  "text must be a string",
-		`{"to":{"queue":"r"},"filter":{"headers":"a"}}`: "headers must be an object",
+		`{"to":{"queue":"r"},"filters":{}}`:                                       "unknown member 'filters'" + known + "to, count, rate, filter, offset, progress",
+		`{"to":{"queue":"r"},"filter":{"header":{}}}`:                             "unknown member 'header'" + known + "exchange, routing_key, headers, properties, text, reason, dead_queue, min_age_ms, max_age_ms",
+		`{"to":{"queue":"r","key":"x"}}`:                                          "unknown member 'key'" + known + "queue, exchange, routing_key, vhost",
+		`{"to":{"exchange":"","routing_key":"` + strings.Repeat("k", 256) + `"}}`: "a routing key must not be longer than 255 bytes",
+		`{"to":{"queue":"r"},"count":-1}`:                                         "count must not be negative",
+		`{"to":{"queue":"r"},"rate":-5}`:                                          "rate must not be negative",
+		`{"to":{"queue":"r"},"filter":{"text":["a"]}}`:                            "text must be a string",
+		`{"to":{"queue":"r"},"filter":{"headers":"a"}}`:                           "headers must be an object",
 	} {
 		has(t, a.do("POST", "/queues/%2F/q/move", body, 400), J{"reason": reason})
 	}
