@@ -76,6 +76,9 @@ func publish(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	if s.on("lines") || s.on("jsonl") {
+		if err := s.onlyLines(args); err != nil {
+			return err
+		}
 		return s.publishLines(ctx, m)
 	}
 	if len(args) > 0 {
@@ -91,6 +94,26 @@ func publish(ctx context.Context, s *session, args []string) error {
 	for range count {
 		if err := s.publishOne(ctx, m); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// onlyLines refuses what would be without effect where each line is a message.
+func (s *session) onlyLines(args []string) error {
+	jsonl := s.on("jsonl")
+	how := or(jsonl, "--jsonl", "--lines")
+	switch {
+	case len(args) > 0:
+		return exitf(exitUsage, "%s reads the messages from standard input: leave the argument %q out", how, args[0])
+	case jsonl && s.on("lines"):
+		return exitf(exitUsage, "lines are text or JSON: give --lines or --jsonl, not both")
+	case s.flags.Changed("count"):
+		return exitf(exitUsage, "%s publishes each line once: it goes without --count", how)
+	}
+	for _, name := range []string{"header", "property", "transient"} {
+		if jsonl && s.flags.Changed(name) {
+			return exitf(exitUsage, "with --jsonl each line says what properties its message has: it goes without --%s", name)
 		}
 	}
 	return nil
