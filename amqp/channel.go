@@ -52,7 +52,8 @@ type channel struct {
 
 	// Guarded by conn.out.mu.
 	unacked unacked
-	closed  bool // takes no more deliveries
+	ended   []*consumer // by their queues, and not forgotten yet
+	closed  bool        // takes no more deliveries
 }
 
 func (c *conn) openChannel(id uint16) error {

@@ -18,7 +18,7 @@ type consumer struct {
 
 	// Guarded by the outbox's lock.
 	okDue    bool // consume-ok is to be sent before the first delivery
-	gone     bool // ended by the queue; the tag is free
+	gone     bool // ended by the queue
 	promised int  // what the next Deliver takes beyond the outbox's limit, in bytes
 }
 
@@ -43,27 +43,51 @@ func (c *consumer) readyLocked() {
 }
 
 // Cancelled implements queue.Consumer: the client is told if it said that it
-// understands that (RabbitMQ 4.0).
+// understands that (RabbitMQ 4.0), and the reader forgets the consumer.
 func (c *consumer) Cancelled(s *queue.Subscription) {
 	out := c.ch.conn.out
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	c.gone = true
-	if c.ch.conn.caps.cancelNotify && !c.ch.closed {
+	if c.ch.closed {
+		return
+	}
+	if c.ch.conn.caps.cancelNotify {
 		c.readyLocked()
 		out.methodLocked(c.ch.id, &frames.BasicCancel{ConsumerTag: s.Tag, NoWait: true})
 		out.notifyLocked()
 	}
+	// With the lock: not after the channel has ended, when it would take the deadline
+	// of a close handshake back.
+	if c.ch.ended = append(c.ch.ended, c); len(c.ch.ended) == 1 {
+		c.ch.conn.post(c.ch.dropEnded)
+	}
+}
+
+// dropEnded forgets the consumers that their queues have ended.
+func (ch *channel) dropEnded() error {
+	ch.conn.out.mu.Lock()
+	ended := ch.ended
+	ch.ended = nil
+	ch.conn.out.mu.Unlock()
+	for _, c := range ended {
+		if ch.consumers[c.sub.Tag] == c { // else the client was quicker, or the channel has ended
+			ch.dropConsumer(c)
+		}
+	}
+	return nil
+}
+
+// dropConsumer forgets a consumer that takes nothing any more.
+func (ch *channel) dropConsumer(c *consumer) {
+	ch.conn.out.mu.Lock()
+	delete(ch.consumers, c.sub.Tag)
+	ch.conn.out.mu.Unlock()
+	ch.conn.srv.event("consumer.deleted", c.deletedEvent)
 }
 
 // Activated implements queue.Consumer; AMQP 0-9-1 clients are not told.
 func (c *consumer) Activated(*queue.Subscription, bool) {}
-
-func (c *consumer) isGone() bool {
-	c.ch.conn.out.mu.Lock()
-	defer c.ch.conn.out.mu.Unlock()
-	return c.gone
-}
 
 // basicQos handles basic.qos. RabbitMQ 4.0: without global it is the limit of
 // each consumer started from now on, and the channel-wide one ends; with global
@@ -130,13 +154,14 @@ func (ch *channel) basicConsume(m *frames.BasicConsume) error {
 
 // newTag checks a consumer tag, or makes one.
 func (ch *channel) newTag(tag string) (string, error) {
+	ch.dropEnded()
 	if limit := ch.conn.srv.cfg.MaxConsumers; limit > 0 && len(ch.consumers) >= limit {
 		return "", frames.Errorf(frames.NotAllowed, "reached maximum (%d) of consumers per channel", limit)
 	}
 	if tag == "" {
 		return "amq.ctag-" + randomName(), nil
 	}
-	if old := ch.consumers[tag]; old != nil && !old.isGone() {
+	if ch.consumers[tag] != nil {
 		return "", frames.Errorf(frames.NotAllowed, "attempt to reuse consumer tag '%s'", tag)
 	}
 	return tag, nil
@@ -153,10 +178,7 @@ func randomName() string {
 func (ch *channel) basicCancel(m *frames.BasicCancel) error {
 	if c := ch.consumers[m.ConsumerTag]; c != nil {
 		c.queue.Cancel(c.sub)
-		ch.conn.out.mu.Lock()
-		delete(ch.consumers, m.ConsumerTag)
-		ch.conn.out.mu.Unlock()
-		ch.conn.srv.event("consumer.deleted", c.deletedEvent)
+		ch.dropConsumer(c)
 	} else if ch.replyTo != nil && ch.replyTo.tag == m.ConsumerTag {
 		ch.dropReplyTo()
 	}

@@ -147,7 +147,12 @@ func (ch *channel) snapshot() ChannelInfo {
 	out := ch.conn.out
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	s.Consumers, s.Unacked = len(ch.consumers), ch.unacked.count()
+	for _, c := range ch.consumers {
+		if !c.gone {
+			s.Consumers++
+		}
+	}
+	s.Unacked = ch.unacked.count()
 	return s
 }
 
@@ -168,6 +173,9 @@ func (ch *channel) appendConsumers(list []ConsumerInfo) []ConsumerInfo {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	for tag, c := range ch.consumers {
+		if c.gone {
+			continue // the reader has not forgotten it yet
+		}
 		list = append(list, ConsumerInfo{
 			Connection: ch.conn.name, User: i.User, VHost: i.VHost, Queue: c.queue.Name(), Channel: ch.id, Tag: tag,
 			AckRequired: !c.sub.NoAck, Exclusive: c.sub.Exclusive, Prefetch: c.sub.Prefetch, Priority: c.sub.Priority, Arguments: c.sub.Arguments,
