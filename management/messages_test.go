@@ -1,6 +1,7 @@
 package management
 
 import (
+	"strings"
 	"testing"
 )
 
