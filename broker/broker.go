@@ -30,6 +30,10 @@ type Broker struct {
 	// Settings is the configuration as text, for administrators who ask for it over
 	// the HTTP API. It is set before Start; "" is not known.
 	Settings string
+	// Opened is called by Start once the data directory is this broker's alone, before
+	// what is in it is recovered. It is set before Start; nil is nothing to do. Its
+	// error ends the start.
+	Opened func() error
 
 	cfg    config.Config // immutable
 	log    *zap.Logger   // immutable

@@ -35,6 +35,11 @@ func (b *Broker) build() error {
 	if b.store, err = openStore(b.cfg, b.log); err != nil {
 		return err
 	}
+	if b.Opened != nil {
+		if err := b.Opened(); err != nil {
+			return err
+		}
+	}
 	if b.spill, err = newSpill(b.cfg, b.log); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -41,22 +42,17 @@ func serve(flags map[string]string) error {
 	if err := log.logMotd(cfg.Motd); err != nil {
 		return err
 	}
-	pid, err := writePidFile(cfg)
-	if err != nil {
-		return err
-	}
-	if err := runBroker(cfg, config.Text(values), log, reload); err != nil {
-		return err
-	}
-	return pid.remove()
+	b := broker.New(cfg, log.Logger)
+	b.LogLevel, b.Settings = log.levels.Set, config.Text(values)
+	pid := pidFile{name: cfg.PidFile, keep: cfg.KeepPidFile}
+	b.Opened = pid.write
+	return errors.Join(runBroker(b, log, reload), pid.remove())
 }
 
 // runBroker starts a broker and stops it in order when a signal says so.
-func runBroker(cfg config.Config, settings string, log *programLog, reload <-chan os.Signal) error {
+func runBroker(b *broker.Broker, log *programLog, reload <-chan os.Signal) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	b := broker.New(cfg, log.Logger)
-	b.LogLevel, b.Settings = log.levels.Set, settings
 	if _, err := b.Start(); err != nil {
 		return err
 	}

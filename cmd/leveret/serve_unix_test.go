@@ -6,21 +6,30 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-// A terminal that is closed, or a reload at the wrong moment, ends no broker that
-// starts, and lets one that stops do so in order.
-func TestHangupWhileStartingAndStopping(t *testing.T) {
+// serveSelf is the program in a process of its own, as a broker with this folder.
+func serveSelf(t *testing.T, dir string, flags ...string) *exec.Cmd {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "LEVERET_HEARTBEET=5s", programVariable+"="+strings.Join([]string{"leveret", "serve",
-		"--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--management-listen", "off", "--prometheus-listen", "off", "--config", "none"}, "\n"))
+	cmd.Env = append(os.Environ(), programVariable+"="+strings.Join(append([]string{"leveret", "serve", "--listen", "127.0.0.1:0",
+		"--data-dir", dir, "--management-listen", "off", "--prometheus-listen", "off", "--config", "none"}, flags...), "\n"))
+	return cmd
+}
+
+// A terminal that is closed, or a reload at the wrong moment, ends no broker that
+// starts, and lets one that stops do so in order.
+func TestHangupWhileStartingAndStopping(t *testing.T) {
+	cmd := serveSelf(t, t.TempDir())
+	cmd.Env = append(cmd.Env, "LEVERET_HEARTBEET=5s")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -53,5 +62,28 @@ func TestHangupWhileStartingAndStopping(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil || !strings.Contains(log.String(), "did you mean LEVERET_HEARTBEAT?") {
 		t.Errorf("the broker ended with %v after\n%s", err, log.String())
+	}
+}
+
+// A second start with the same folder fails, and leaves the file with the number of
+// the process that runs.
+func TestPidFileOfABrokerThatRuns(t *testing.T) {
+	dir := shortDir(t)
+	pidFile := filepath.Join(dir, "pid")
+	t.Setenv("LEVERET_PID_FILE", pidFile)
+	startSelf(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--management-listen", "off", "--prometheus-listen", "off")
+	before, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := serveSelf(t, dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "in use") {
+		t.Errorf("a second start: %v, %s, want that the folder is in use", err, out)
+	}
+	if after, err := os.ReadFile(pidFile); err != nil || string(after) != string(before) {
+		t.Errorf("the file has %q, error %v, want %q", after, err, before)
+	}
+	// The end of startSelf wants the code 0 without the file, too.
+	if err := os.Remove(pidFile); err != nil {
+		t.Error(err)
 	}
 }
