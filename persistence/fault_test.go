@@ -300,9 +300,14 @@ func TestFailedCommit(t *testing.T) {
 		t.Errorf("Health().Err = %v, want the error of the disk", h.Err)
 	}
 	r3, w3 := newWaiter()
-	l.Append(testRecords(4), r3)
+	if l.Append(testRecords(4), r3) {
+		t.Error("Append took a record after the store had failed")
+	}
 	if !w3.wait() {
 		t.Error("a receipt succeeded after the store had failed")
+	}
+	if got := loadedIDs(t, l); !slices.Equal(got, []uint64{1, 2, 3}) {
+		t.Errorf("after the failure the log has the ids %v, want the 3 that it took", got)
 	}
 	if err := s.Put(Queues, "q", nil); !errors.Is(err, errDisk) {
 		t.Errorf("Put after the failure = %v, want the error of the disk", err)

@@ -48,16 +48,16 @@ var _ Log = (*diskLog)(nil)
 
 func (l *diskLog) ID() LogID { return l.id }
 
-func (l *diskLog) Append(recs []Record, r *message.Receipt) {
+func (l *diskLog) Append(recs []Record, r *message.Receipt) (taken bool) {
 	if len(recs) == 0 {
 		release(r, nil)
-		return
+		return true
 	}
 	l.mu.Lock()
 	if err := l.s.failure(); err != nil || l.dropped {
 		l.mu.Unlock()
 		release(r, err)
-		return
+		return err == nil
 	}
 	size := l.openBatchLocked().add(recs, r, l.s)
 	l.lastID = max(l.lastID, recs[len(recs)-1].ID)
@@ -69,6 +69,7 @@ func (l *diskLog) Append(recs []Record, r *message.Receipt) {
 	urgent := l.urgentLocked()
 	l.mu.Unlock()
 	l.s.gathered(size, urgent)
+	return true
 }
 
 // openBatchLocked is the pending batch to append to.

@@ -151,7 +151,7 @@ type memoryLane struct {
 
 func (l *memoryLog) ID() LogID { return l.id }
 
-func (l *memoryLog) Append(recs []Record, r *message.Receipt) {
+func (l *memoryLog) Append(recs []Record, r *message.Receipt) (taken bool) {
 	l.mu.Lock()
 	if !l.dropped {
 		for i := range recs {
@@ -161,6 +161,7 @@ func (l *memoryLog) Append(recs []Record, r *message.Receipt) {
 	l.mu.Unlock()
 	l.m.records.Add(uint64(len(recs)))
 	release(r, nil)
+	return true
 }
 
 func (l *memoryLog) addLocked(rec *Record) {

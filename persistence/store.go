@@ -116,7 +116,11 @@ type Log interface {
 	// once, from any goroutine, perhaps before Append returns. If the store
 	// has failed it calls r.Fail and then releases. recs may be reused after
 	// the call; the bytes it points to may not.
-	Append(recs []Record, r *message.Receipt)
+	//
+	// It returns false if the store had failed already: the log then has none of
+	// the records. Those it took can be loaded even if the store fails later,
+	// until the store is closed.
+	Append(recs []Record, r *message.Receipt) (taken bool)
 	// WriteAhead makes this a log of what is known of the records of other logs: of
 	// all that one Together appends, its own records are durable first. It is
 	// called once, before Append.

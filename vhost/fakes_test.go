@@ -263,7 +263,7 @@ type fakeLog struct {
 
 func (l *fakeLog) ID() persistence.LogID { return l.id }
 
-func (l *fakeLog) Append(recs []persistence.Record, r *message.Receipt) {
+func (l *fakeLog) Append(recs []persistence.Record, r *message.Receipt) (taken bool) {
 	l.mu.Lock()
 	l.records = append(l.records, recs...)
 	manual := l.manual
@@ -274,6 +274,7 @@ func (l *fakeLog) Append(recs []persistence.Record, r *message.Receipt) {
 	if !manual && r != nil {
 		r.Release()
 	}
+	return true
 }
 
 func (l *fakeLog) commit() {

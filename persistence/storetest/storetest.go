@@ -164,7 +164,9 @@ func (o *owner) wait(t *testing.T) (failed bool) {
 func (l *log) append(all ...persistence.Record) {
 	l.h.t.Helper()
 	r, o := newReceipt(1)
-	l.Append(all, r)
+	if !l.Append(all, r) {
+		l.h.t.Fatalf("Append took none of %d records", len(all))
+	}
 	if o.wait(l.h.t) {
 		l.h.t.Fatalf("Append of %d records failed", len(all))
 	}

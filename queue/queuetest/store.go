@@ -154,7 +154,7 @@ func (l *Log) Dropped() bool {
 
 func (l *Log) ID() persistence.LogID { return l.id }
 
-func (l *Log) Append(recs []persistence.Record, r *message.Receipt) {
+func (l *Log) Append(recs []persistence.Record, r *message.Receipt) (taken bool) {
 	l.s.mu.Lock()
 	for i := range recs {
 		if recs[i].ID <= l.last {
@@ -174,6 +174,7 @@ func (l *Log) Append(recs []persistence.Record, r *message.Receipt) {
 	for _, r := range done {
 		r.Release()
 	}
+	return true
 }
 
 // commit needs the store's lock.

@@ -67,10 +67,11 @@ type (
 
 func (nullStore) NewLog() (persistence.Log, error) { return &nullLog{}, nil }
 
-func (*nullLog) Append(_ []persistence.Record, r *message.Receipt) {
+func (*nullLog) Append(_ []persistence.Record, r *message.Receipt) (taken bool) {
 	if r != nil {
 		r.Release()
 	}
+	return true
 }
 func (*nullLog) Settle([]uint64)                                  {}
 func (*nullLog) SettleRange(persistence.Lane, uint64, uint64) int { return 0 }
