@@ -51,16 +51,14 @@ func serve(flags map[string]string) error {
 
 // runBroker starts a broker and stops it in order when a signal says so.
 func runBroker(b *broker.Broker, log *programLog, reload <-chan os.Signal) error {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	stop := stopSignal()
 	if _, err := b.Start(); err != nil {
 		return err
 	}
 	tuneProcs(b.SetCalm)
 	stopping := notifyStarted(log.Logger, b.Pulse().Beat)
-	failure := waitForEnd(b, signals, reload, log)
+	failure := waitForEnd(b, stop, reload, log)
 	stopping()
-	go exitOnSecond(signals)
 	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
 	defer cancel()
 	if err := b.Stop(ctx); err != nil {
@@ -69,13 +67,32 @@ func runBroker(b *broker.Broker, log *programLog, reload <-chan os.Signal) error
 	return failure
 }
 
+// stopSignal gets the first signal that says stop. A second one ends the process at
+// once, whether the start or the orderly stop takes too long: what was confirmed is
+// on disk already.
+func stopSignal() <-chan os.Signal {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	first := make(chan os.Signal, 1)
+	go func() { // ends with the process
+		first <- <-signals
+		came := time.Now()
+		for range signals {
+			if time.Since(came) > echo {
+				os.Exit(1)
+			}
+		}
+	}()
+	return first
+}
+
 // waitForEnd returns when a signal says stop, or with the reason when the broker
 // cannot go on. SIGHUP has it read its certificates again, and open its log file
 // anew.
-func waitForEnd(b *broker.Broker, signals, reload <-chan os.Signal, log *programLog) error {
+func waitForEnd(b *broker.Broker, stop, reload <-chan os.Signal, log *programLog) error {
 	for {
 		select {
-		case s := <-signals:
+		case s := <-stop:
 			log.Info(signalName(s) + " received - shutting down") // RabbitMQ 4.0's line
 			return nil
 		case <-reload:
@@ -97,17 +114,6 @@ func reloadAll(b *broker.Broker, log *programLog) {
 		return
 	}
 	log.Info("SIGHUP received: certificates read again")
-}
-
-// exitOnSecond ends the process at once when a second signal says that the
-// orderly stop takes too long. What was confirmed is on disk already.
-func exitOnSecond(signals <-chan os.Signal) {
-	first := time.Now()
-	for range signals {
-		if time.Since(first) > echo {
-			os.Exit(1)
-		}
-	}
 }
 
 func signalName(s os.Signal) string {

@@ -4,12 +4,14 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // serveSelf is the program in a process of its own, as a broker with this folder.
@@ -63,6 +65,42 @@ func TestHangupWhileStartingAndStopping(t *testing.T) {
 	if err := cmd.Wait(); err != nil || !strings.Contains(log.String(), "did you mean LEVERET_HEARTBEAT?") {
 		t.Errorf("the broker ended with %v after\n%s", err, log.String())
 	}
+}
+
+// A start that waits, here for somebody to write the definitions, can be ended: by
+// the second signal, as a stop that takes too long.
+func TestSecondSignalWhileStarting(t *testing.T) {
+	dir := t.TempDir()
+	definitions := filepath.Join(dir, "definitions.json")
+	if err := syscall.Mkfifo(definitions, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := serveSelf(t, filepath.Join(dir, "data"), "--load-definitions", definitions)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	writer, err := os.OpenFile(definitions, os.O_WRONLY, 0) // returns when the broker reads it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = writer.Close() }() // nothing is written
+	for range 100 {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+		select {
+		case <-ended:
+			if code := cmd.ProcessState.ExitCode(); code != 1 {
+				t.Errorf("the broker ended with %v, want the code 1", cmd.ProcessState)
+			}
+			return
+		case <-time.After(echo / 3): // so that some come after the echo of the first
+		}
+	}
+	_ = cmd.Process.Kill()
+	t.Error("the broker starts on after 100 signals")
 }
 
 // A second start with the same folder fails, and leaves the file with the number of
