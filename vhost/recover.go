@@ -100,7 +100,18 @@ func decode(b []byte, to interface{ version() int }) error {
 		return fmt.Errorf("version %d was written by a newer broker, this one knows versions up to %d: start the newer one again, or restore a backup",
 			v, definitionVersion)
 	}
-	return err
+	return unreadable(err)
+}
+
+// errUnreadable: a definition cannot be decoded.
+var errUnreadable = errors.New("unreadable")
+
+// unreadable makes an error, if it is one, errUnreadable.
+func unreadable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errUnreadable, err)
 }
 
 func encodeArguments(t frames.Table) []byte {
@@ -114,7 +125,8 @@ func decodeArguments(b []byte) (frames.Table, error) {
 	if len(b) < 4 {
 		return nil, nil
 	}
-	return frames.ParseTable(b[4:])
+	t, err := frames.ParseTable(b[4:])
+	return t, unreadable(err)
 }
 
 func encodeVHost(v *VHost) []byte {
@@ -148,11 +160,34 @@ func (v *VHost) encodeBinding(from *exchangeEntry, to end, key string, args fram
 // errStale: a definition is left over from something that was deleted.
 var errStale = errors.New("left over")
 
-// recover reads the definitions, then sets the queues going. A binding needs its
-// ends, and dead letters need everything: what wants to be routed before the
-// end of it waits (see deadLetter).
+// recover reads the definitions, then sets the queues going. Dead letters need
+// everything: what wants to be routed before the end of it waits (see deadLetter).
 func (s *Set) recover() error {
+	stale, err := s.readDefinitions()
+	if err != nil {
+		return err
+	}
+	if err := s.recoverProducers(); err != nil {
+		return fmt.Errorf("producers: %w", err)
+	}
 	var changed []pending
+	if !s.incomplete { // else it may belong to what was not read
+		for _, id := range stale {
+			changed = append(changed, s.definitions.set(id.kind, id.key, nil))
+		}
+	}
+	for _, v := range s.old {
+		changed = append(changed, s.definitions.set(persistence.VHosts, definitionKey(v.name), encodeVHost(v)))
+	}
+	s.old = nil
+	s.startQueues()
+	return s.definitions.wait(changed...)
+}
+
+// readDefinitions reads them in the order in which they need one another, and
+// returns those that are left over. What cannot be decoded must not keep everything
+// else from starting.
+func (s *Set) readDefinitions() (stale []definitionID, err error) {
 	for _, kind := range []struct {
 		kind persistence.Kind
 		name string
@@ -165,26 +200,22 @@ func (s *Set) recover() error {
 		{persistence.Parameters, "parameter", s.recoverParameter},
 	} {
 		for key, value := range s.config.Store.All(kind.kind) {
-			err := kind.read(value)
-			if errors.Is(err, errStale) {
+			switch err := kind.read(value); {
+			case err == nil:
+			case errors.Is(err, errStale):
 				s.log.Debug("definition is left over", zap.String("kind", kind.name), zap.String("key", key))
-				changed = append(changed, s.definitions.set(kind.kind, key, nil))
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("%s %q: %w", kind.name, key, err)
+				stale = append(stale, definitionID{kind.kind, key})
+			case errors.Is(err, errUnreadable):
+				s.incomplete = true
+				s.log.Error("a definition cannot be read and is left out; it stays on disk with its messages, and so does all that"+
+					" seems left over: restore a backup, or declare it again, which replaces it (of a binding, its queue or exchange)",
+					zap.String("kind", kind.name), zap.String("key", key), zap.Error(err))
+			default:
+				return nil, fmt.Errorf("%s %q: %w", kind.name, key, err)
 			}
 		}
 	}
-	if err := s.recoverProducers(); err != nil {
-		return fmt.Errorf("producers: %w", err)
-	}
-	for _, v := range s.old {
-		changed = append(changed, s.definitions.set(persistence.VHosts, definitionKey(v.name), encodeVHost(v)))
-	}
-	s.old = nil
-	s.startQueues()
-	return s.definitions.wait(changed...)
+	return stale, nil
 }
 
 // startQueues gives every recovered queue its policy, or none: a queue begins
@@ -310,15 +341,15 @@ func (s *Set) recoverBinding(value []byte) error {
 	if v == nil {
 		return errStale
 	}
-	args, err := decodeArguments(d.Arguments)
-	if err != nil {
-		return err
-	}
 	c := v.change()
 	defer c.unlock()
 	from, to := v.exchanges[d.Source], v.storedEnd(&d)
 	if from == nil || from.id != d.SourceID || to == (end{}) || to.id() != d.DestinationID {
 		return errStale
+	}
+	args, err := decodeArguments(d.Arguments)
+	if err != nil {
+		return err
 	}
 	b := &exchange.Binding{Key: d.Key, Arguments: args}
 	b.Queue, b.To = to.raw()

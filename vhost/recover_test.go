@@ -3,6 +3,7 @@ package vhost
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -135,6 +136,54 @@ func TestNewerDefinition(t *testing.T) {
 	}
 	if store.recovered {
 		t.Error("the store was told to drop what was not recovered")
+	}
+}
+
+// nested is a table that can be written but not read.
+func nested() frames.Table {
+	t := args("a", int64(1))
+	for range 130 {
+		t = args("a", t)
+	}
+	return t
+}
+
+func TestUnreadableDefinitionsAreLeftOutOfTheStart(t *testing.T) {
+	store := newFakeStore()
+	v, _ := open(t, store).Get("/")
+	declareExchange(t, v, ExchangeDeclare{Name: "deep", Type: "direct", Durable: true, Arguments: nested()})
+	declareQueue(t, v, QueueDeclare{Name: "deep", Durable: true, Arguments: nested()})
+	declareQueue(t, v, QueueDeclare{Name: "q", Durable: true})
+	bindQueue(t, v, "deep", "amq.direct", "k") // is not left over
+	bindQueue(t, v, "q", "deep", "k")          // likewise
+	if err := v.BindQueue(System, "q", "amq.topic", "k", nested()); err != nil {
+		t.Fatal(err)
+	}
+	store.Put(persistence.Parameters, "/\x00broken", []byte(`{"v":1,`))
+	before := maps.Clone(store.values)
+
+	store.recovered = false
+	v, _ = open(t, store).Get("/")
+	if got, want := describe(v), []string{`queue q durable=true auto=false log=4 policy="" [{x-queue-type classic}]`}; !slices.Equal(got, want) {
+		t.Errorf("after the restart there is %q, want %q", got, want)
+	}
+	if store.recovered {
+		t.Error("the store was told to drop what was not recovered")
+	}
+	if !reflect.DeepEqual(store.values, before) {
+		t.Errorf("the start has changed the definitions: %d, want %d", len(store.values), len(before))
+	}
+
+	// Declared again, and with another in the place of what has the binding, all is well.
+	declareExchange(t, v, ExchangeDeclare{Name: "deep", Type: "direct", Durable: true})
+	declareQueue(t, v, QueueDeclare{Name: "deep", Durable: true})
+	if _, err := v.DeleteQueue(System, "q", queue.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	store.Delete(persistence.Parameters, "/\x00broken")
+	v, _ = open(t, store).Get("/")
+	if got := len(describe(v)); got != 2 || !store.recovered || store.count(persistence.Bindings) != 0 {
+		t.Errorf("in the end there is %q, recovered %v, %d bindings", describe(v), store.recovered, store.count(persistence.Bindings))
 	}
 }
 

@@ -73,6 +73,7 @@ type Set struct {
 	definitions *definitions
 	recovered   chan struct{} // closed when Open has brought everything back
 	old         []*VHost      // made by an older broker, which gave them no logs; Open's own
+	incomplete  bool          // a definition could not be read; likewise
 	unroutable  atomic.Uint64 // see Unroutable
 	sizes       message.Sizes // of published bodies
 	past        pastCounts    // has a lock of its own; see Past
@@ -106,13 +107,13 @@ func Open(cfg Config) (*Set, error) {
 	err := s.recover()
 	if err != nil {
 		err = fmt.Errorf("recover definitions: %w", err)
-	} else {
+	} else if !s.incomplete { // else logs without an owner have one that was not read
 		err = cfg.Store.Recovered()
 	}
 	if err != nil {
 		return nil, s.abandon(err)
 	}
-	if len(s.vhosts) == 0 && !cfg.NoDefaultVHost {
+	if len(s.vhosts) == 0 && !s.incomplete && !cfg.NoDefaultVHost {
 		if err := s.Create(defaultVHost, Options{Description: "Default virtual host"}); err != nil {
 			return nil, err
 		}
