@@ -231,13 +231,18 @@ func (b body) tags(name string) (list []string, ok bool, err error) {
 	return nil, false, badRequest("%s must be a list of strings or one string with commas", name)
 }
 
-// table is an object member as a field table in order of name.
+// table is an object member as a field table in order of name, one that can be read
+// back when it was written.
 func (b body) table(name string) (frames.Table, error) {
 	switch v := b[name].(type) {
 	case nil:
 		return nil, nil
 	case map[string]any:
-		return tableOf(v), nil
+		t := tableOf(v)
+		if _, err := frames.ParseTable(frames.AppendTable(nil, t)[4:]); err != nil {
+			return nil, badRequest("%s is no field table that can be read back: %s", name, err)
+		}
+		return t, nil
 	case []any:
 		if len(v) == 0 { // what an empty table looks like in PHP
 			return nil, nil

@@ -169,6 +169,24 @@ func TestBindingRefusals(t *testing.T) {
 	}
 }
 
+// What cannot be read back would be missing after the next start.
+func TestNestedArgumentsAreRefused(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", `{"durable":true}`, 201)
+	nest := func(levels int) string {
+		return `{"durable":true,"arguments":` + strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels) + "}"
+	}
+	const reason = "arguments is no field table that can be read back: SYNTAX_ERROR - a field table is nested more than 128 deep"
+	for _, tt := range []struct{ method, path string }{
+		{"PUT", "/queues/%2F/deep"}, {"PUT", "/exchanges/%2F/deep"}, {"POST", "/bindings/%2F/e/amq.direct/q/q"},
+	} {
+		has(t, a.do(tt.method, tt.path, nest(130), 400), J{"reason": reason})
+		a.do(tt.method, tt.path, nest(129), 201)
+	}
+	a.do("POST", "/definitions", `{"queues":[{"name":"imported","vhost":"/","auto_delete":false,`+nest(130)[1:]+`]}`, 400)
+	a.do("GET", "/queues/%2F/imported", "", 404)
+}
+
 func TestPropertiesKey(t *testing.T) {
 	args := tableOf(J{"n": "x"})
 	for _, tt := range []struct {
