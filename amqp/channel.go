@@ -108,7 +108,10 @@ func (ch *channel) methodFrame(f frames.Frame) error {
 	case frames.BasicAckID:
 		err = ch.ack(args)
 	default:
-		ch.flush()      // what was published before happens before
+		ch.flush() // what was published before happens before
+		if ch.conn.state != running {
+			return nil // that has ended the connection
+		}
 		ch.conn.leave() // the method may wait
 		var m frames.Method
 		if m, err = frames.DecodeMethod(id, args); err == nil {
@@ -141,7 +144,7 @@ func (ch *channel) frameClosing(f frames.Frame) error {
 // a method. Soft and hard are properties of the code (spec §1.2).
 func (ch *channel) fail(id frames.MethodID, err error) error {
 	ch.flush()
-	if !ch.conn.answerLate() {
+	if !ch.conn.answerLate() || ch.conn.state != running {
 		return nil
 	}
 	e, ok := errors.AsType[*frames.Error](err)
@@ -218,7 +221,7 @@ func (ch *channel) forget() {
 }
 
 // flush hands the channel's publishes to their queues, unless they wait for a
-// tx.commit.
+// tx.commit. If their queues cannot be made durable, that ends the connection.
 func (ch *channel) flush() {
 	if !ch.dirty {
 		return
@@ -227,7 +230,9 @@ func (ch *channel) flush() {
 	if ch.tx != nil {
 		return
 	}
-	ch.conn.answerLate() // a queue is durable before what is published to it
+	if !ch.conn.answerLate() { // a queue is durable before what is published to it
+		return
+	}
 	r := ch.batch
 	ch.batch = nil
 	n := uint64(ch.pub.Len())

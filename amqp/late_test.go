@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/zap"
 
@@ -148,4 +149,34 @@ func TestFailedDeclarationIsNotAnswered(t *testing.T) {
 	b = frames.AppendMethod(b, 1, &frames.BasicConsume{Queue: "a", ConsumerTag: "t"})
 	c.write(b)
 	c.wantClose(0, frames.InternalError, "INTERNAL_ERROR")
+}
+
+// What follows a publish whose queue could not be made durable is not handled: it
+// would leave a consumer, or a message that was got, with a channel that is gone.
+func TestNothingIsHandledAfterAFailedDeclaration(t *testing.T) {
+	consume := &frames.BasicConsume{Queue: "q", ConsumerTag: "t"}
+	for name, m := range map[string]frames.Method{"consume": consume, "get": &frames.BasicGet{Queue: "q"}, "error": &frames.QueuePurge{Queue: "missing"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, store, s := dialSlow(t)
+				c.call(&frames.QueueDeclare{Queue: "q"}, frames.QueueDeclareOkID)
+				c.call(&frames.QueueDeclare{Queue: "events"}, frames.QueueDeclareOkID)
+				c.call(&frames.QueueBind{Queue: "events", Exchange: "amq.rabbitmq.event", RoutingKey: "channel.closed"}, frames.QueueBindOkID)
+				c.write(appendPublish(nil, 1, "q", []byte{0, 0}, []byte("there before")))
+				synctest.Wait()
+				store.err = errors.New("disk full")
+				b := appendPublish(declare(nil, "a", false), 1, "a", []byte{0, 0}, []byte("m"))
+				c.write(frames.AppendMethod(b, 1, m))
+				c.wantClose(0, frames.InternalError, "INTERNAL_ERROR")
+				c.sock.Close()
+				synctest.Wait()
+				if st := statusOf(t, s, "q"); st.Consumers != 0 || st.Ready != 1 || st.Unacked != 0 {
+					t.Errorf("%d consumers, %d ready, %d unacknowledged, want 0, 1, 0", st.Consumers, st.Ready, st.Unacked)
+				}
+				if n := statusOf(t, s, "events").Ready; n != 1 {
+					t.Errorf("%d events channel.closed, want 1", n)
+				}
+			})
+		})
+	}
 }
