@@ -308,57 +308,6 @@ func (a *admin) remove(ctx context.Context, what string, k adminKind, given argu
 	return err
 }
 
-func (a *admin) publish(ctx context.Context, args []string) error {
-	given, err := parseArguments(args)
-	if err != nil {
-		return err
-	}
-	if err := given.only("routing_key", "payload properties exchange payload_encoding"); err != nil {
-		return err
-	}
-	properties, err := parsed("argument properties", given.or("properties", "{}"))
-	if err != nil {
-		return err
-	}
-	payload, there := given["payload"]
-	if !there {
-		raw, err := a.readAll("-")
-		if err != nil {
-			return err
-		}
-		payload = string(raw)
-	}
-	body := map[string]any{"routing_key": given["routing_key"], "payload": payload, "payload_encoding": given.or("payload_encoding", "string"), "properties": properties}
-	var answer struct{ Routed bool }
-	exchange := given.or("exchange", "amq.default")
-	err = a.api.post(ctx, apiPath("exchanges", a.vhost(), or(exchange == "", "amq.default", exchange), "publish"), body, &answer)
-	if err != nil {
-		return err
-	}
-	a.say("%s", or(answer.Routed, "Message published", "Message published but NOT routed"))
-	return nil
-}
-
-func (a *admin) getMessages(ctx context.Context, args []string) error {
-	given, err := parseArguments(args)
-	if err != nil {
-		return err
-	}
-	if err := given.only("queue", "count ackmode requeue payload_file encoding"); err != nil {
-		return err
-	}
-	mode := given.or("ackmode", "ack_requeue_true")
-	if given["requeue"] == "false" {
-		mode = "ack_requeue_false"
-	}
-	body := map[string]any{"count": given.or("count", "1"), "ackmode": mode, "encoding": given.or("encoding", "auto")}
-	var list []object
-	if err := a.api.post(ctx, apiPath("queues", a.vhost(), given["queue"], "get"), body, &list); err != nil {
-		return err
-	}
-	return a.printObjects("routing_key exchange message_count payload payload_bytes payload_encoding redelivered", list)
-}
-
 // healthCheck makes a check under the name that rabbitmqadmin of RabbitMQ 4.1
 // has for it.
 func (a *admin) healthCheck(ctx context.Context, args []string) error {

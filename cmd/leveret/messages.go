@@ -230,7 +230,7 @@ func (s *session) fromJSON(template outgoing, line []byte) (outgoing, error) {
 	if !s.flags.Changed("exchange") && !s.flags.Changed("key") {
 		m.Exchange, m.RoutingKey = from.Exchange, from.RoutingKey
 	}
-	var properties map[string]json.RawMessage // numbers keep all their digits
+	var properties map[string]json.RawMessage                                       // numbers keep all their digits
 	if json.Unmarshal(from.Properties, &properties) == nil && len(properties) > 0 { // no properties are an empty array
 		m.Properties = make(map[string]any, len(properties))
 		for name, value := range properties {
