@@ -50,7 +50,7 @@ func (p *Publisher) Enter(x *exchange.Exchange, m *message.Message) bool {
 	if e == nil || e.x != x {
 		return true // it was deleted meanwhile, and so were its bindings
 	}
-	if e.filter != nil && hasHeaders(m) && p.duplicate(e.filter, m, headerFields(m)) {
+	if e.filter != nil && !p.Again && hasHeaders(m) && p.duplicate(e.filter, m, headerFields(m)) {
 		p.detour.dropped = true
 		return false
 	}

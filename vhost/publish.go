@@ -18,6 +18,9 @@ type Publisher struct {
 	// Owns says that nobody else has the messages that are added, and that whoever
 	// adds one forgets it with the next Flush.
 	Owns bool
+	// Again says that the messages were published before: none is taken for a retry
+	// of its producer, or for a duplicate of what an exchange or a queue remembers.
+	Again bool
 
 	v *VHost
 
@@ -209,6 +212,9 @@ func (p *Publisher) addMarked(rt *Route, e queue.Entry) (routed bool) {
 	marks := marksOf(headers)
 	if marks == 0 && rt.delayed == nil && rt.entry.filter == nil {
 		return p.route(rt, e)
+	}
+	if p.Again {
+		return p.delay(rt, e) || p.route(rt, e)
 	}
 	id, number, claims := producerOf(headers)
 	if !claims {
@@ -427,7 +433,7 @@ func (p *Publisher) Flush() queue.Writes {
 }
 
 func (p *Publisher) flushSlot(s *batchSlot) {
-	if s.filter == nil || s.filter.sift(s) {
+	if s.filter == nil || p.Again || s.filter.sift(s) {
 		s.hold()
 		p.writes |= s.to.Enqueue(s.batch)
 	}
