@@ -21,9 +21,11 @@ import (
 type spill struct {
 	dir     string              // immutable
 	options persistence.Options // immutable
+	logger  *zap.Logger         // immutable
 
-	opening sync.Mutex                       // held while the store is opened or closed
-	store   atomic.Pointer[persistence.Disk] // nil until it is needed
+	watching sync.WaitGroup                   // the goroutine of watch
+	opening  sync.Mutex                       // held while the store is opened or closed
+	store    atomic.Pointer[persistence.Disk] // nil until it is needed
 }
 
 // newSpill removes what a killed broker left behind. In memory there is no
@@ -32,7 +34,7 @@ func newSpill(cfg config.Config, log *zap.Logger) (*spill, error) {
 	if cfg.InMemory {
 		return nil, nil
 	}
-	s := &spill{dir: filepath.Join(cfg.DataDir, "spill")}
+	s := &spill{dir: filepath.Join(cfg.DataDir, "spill"), logger: log}
 	s.options = storeOptions(cfg, s.dir, log)
 	s.options.Durability = persistence.Relaxed
 	if err := os.RemoveAll(s.dir); err != nil {
@@ -64,7 +66,25 @@ func (s *spill) open() (*persistence.Disk, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	s.store.Store(store)
+	changed := store.Watch()
+	s.watching.Go(func() { s.watch(store, changed) })
 	return store, nil
+}
+
+// watch waits for the store to fail, and says so. It ends then or when the store
+// is closed.
+func (s *spill) watch(store persistence.Store, changed <-chan struct{}) {
+	for range changed {
+		switch err := store.Health().Err; {
+		case err == nil:
+		case errors.Is(err, persistence.ErrClosed):
+			return
+		default:
+			s.logger.Error("the store of spilled messages has failed: transient messages stay in memory from now on, up to the memory alarm; "+
+				"free or repair the disk and restart the broker", zap.String("folder", s.dir), zap.Error(err))
+			return
+		}
+	}
 }
 
 // close closes the store and removes its files.
@@ -80,16 +100,20 @@ func (s *spill) close() error {
 	}
 	// What it holds is removed next, so a failed last write means nothing.
 	_ = store.Close()
+	s.watching.Wait()
 	return os.RemoveAll(s.dir)
 }
 
-// wait blocks while the store is behind.
+// wait blocks while the store is behind. Nobody waits for one that has failed: it
+// takes nothing more.
 func (s *spill) wait(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
 	if store := s.store.Load(); store != nil {
-		return store.Wait(ctx)
+		if err := store.Wait(ctx); ctx.Err() != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
@@ -97,4 +98,41 @@ func TestPublishersWaitForTheirStore(t *testing.T) {
 	wants("store", queue.ToStore, context.Canceled)
 	wants("store", queue.Anywhere, context.Canceled)
 	wants("store", queue.ToSpill, nil)
+}
+
+// A spill store that fails is told once, and no publisher waits for it or is
+// closed for it.
+func TestSpillStoreFails(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	s, err := newSpill(testConfig(t), zap.New(core))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.options.MaxUncommitted = 1
+	log, err := s.log()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(s.dir); err != nil { // it cannot begin its second file
+		t.Fatal(err)
+	}
+	body := make([]byte, 1<<20)
+	for id := uint64(1); log.Append([]persistence.Record{{ID: id, Body: body}}, nil); id++ {
+		if err := s.wait(t.Context()); err != nil {
+			t.Fatalf("wait: %v", err)
+		}
+	}
+	s.watching.Wait()
+	if err := s.wait(t.Context()); err != nil {
+		t.Errorf("wait after the failure: %v", err)
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+	if n := logs.FilterMessageSnippet("transient messages stay in memory").Len(); n != 1 {
+		t.Errorf("%d lines say that the store has failed, want 1", n)
+	}
 }

@@ -357,7 +357,7 @@ func (s *Disk) stopFor(err error) {
 		return
 	}
 	if err != ErrClosed {
-		s.opts.Log.Error("the store has failed; nothing more is confirmed", zap.Error(err))
+		s.opts.Log.Error("the store has failed and takes nothing more", zap.String("dir", s.opts.Dir), zap.Error(err))
 	}
 	s.unblock()
 	s.signal()
