@@ -1,7 +1,7 @@
 package persistence
 
 // Together is Store's. The committer takes what was appended either before or
-// after it, and never a part.
+// after it, and never a part: it waits for fn.
 func (s *Disk) Together(fn func()) {
 	s.together.RLock()
 	defer s.together.RUnlock()

@@ -78,7 +78,10 @@ type Store interface {
 	Recovered() error
 
 	// Together calls fn. What fn appends, to whatever logs, is taken for the same
-	// round of commits; see Log.WriteAhead. fn must not call Together.
+	// round of commits; see Log.WriteAhead. Until fn returns no round begins, so fn
+	// should append, settle and be done. What waits for a commit would wait for ever
+	// there: Put, Delete, PutAll, Wait, Together itself, and any lock that others
+	// hold while they wait for one of these. Load may wait for a commit, too.
 	Together(fn func())
 
 	// Put writes a definition; it is durable when Put returns.
