@@ -188,6 +188,21 @@ func (c confirm) Settled(r *message.Receipt) { c <- r }
 
 // mayPublish makes the checks of basic.publish in RabbitMQ's order.
 func mayPublish(v *vhost.VHost, by vhost.Actor, u auth.User, m *message.Message) error {
+	if err := mayPublishTo(v, by, m); err != nil {
+		return err
+	}
+	var p frames.Properties
+	if err := p.Parse(m.Header); err != nil {
+		return err
+	}
+	if p.Has(frames.FlagUserID) && string(p.UserID) != by.User() && !u.Has(auth.Impersonator) {
+		return frames.Errorf(frames.PreconditionFailed, "user_id property set to '%s' but authenticated user was '%s'", p.UserID, by.User())
+	}
+	return nil
+}
+
+// mayPublishTo makes those of them that look at the exchange and the keys.
+func mayPublishTo(v *vhost.VHost, by vhost.Actor, m *message.Message) error {
 	x, err := v.Exchange(m.Exchange)
 	if err != nil {
 		return err
@@ -199,16 +214,7 @@ func mayPublish(v *vhost.VHost, by vhost.Actor, u auth.User, m *message.Message)
 		return frames.Errorf(frames.AccessRefused, "cannot publish to internal exchange '%s' in vhost '%s'", m.Exchange, v.Name())
 	}
 	if x.Type == "topic" {
-		if err := mayTopics(by, m); err != nil {
-			return err
-		}
-	}
-	var p frames.Properties
-	if err := p.Parse(m.Header); err != nil {
-		return err
-	}
-	if p.Has(frames.FlagUserID) && string(p.UserID) != by.User() && !u.Has(auth.Impersonator) {
-		return frames.Errorf(frames.PreconditionFailed, "user_id property set to '%s' but authenticated user was '%s'", p.UserID, by.User())
+		return mayTopics(by, m)
 	}
 	return nil
 }

@@ -255,19 +255,7 @@ func (t *transfer) publishIn(r *request, v *vhost.VHost) {
 	by := r.actorIn(v.Name())
 	t.pub = v.NewPublisher()
 	t.pub.Source = vhost.TraceSource{Connection: "management", User: by.User()}
-	t.may = func(m *message.Message) error {
-		x, err := v.Exchange(m.Exchange)
-		if err != nil {
-			return err
-		}
-		if err := by.MayExchange(vhost.Write, m.Exchange); err != nil {
-			return err
-		}
-		if x.Type == "topic" {
-			return by.MayTopic(vhost.Write, m.Exchange, m.RoutingKey)
-		}
-		return nil
-	}
+	t.may = func(m *message.Message) error { return mayPublishTo(v, by, m) }
 }
 
 // run transfers what was ready when it began, so that a move into the same

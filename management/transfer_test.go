@@ -115,6 +115,8 @@ func TestTransfersWithMistakesMoveNothing(t *testing.T) {
 	} {
 		has(t, a.do("POST", "/queues/%2F/q/move", body, 400), J{"reason": reason})
 	}
+	has(t, a.do("POST", "/queues/%2F/q/move", `{"to":{"exchange":"amq.rabbitmq.trace"}}`, 400),
+		J{"reason": "403 ACCESS_REFUSED - cannot publish to internal exchange 'amq.rabbitmq.trace' in vhost '/'"})
 	has(t, a.do("POST", "/queues/%2F/q/peek", `{"offset":-1}`, 400), J{"reason": "offset must not be negative"})
 	has(t, a.do("POST", "/queues/%2F/q/peek", `{"encoding":"hex"}`, 400), J{"reason": "unsupported encoding 'hex'; it is auto or base64"})
 	has(t, a.do("POST", "/queues/%2F/q/peek", `{"limit":1}`, 400), J{"reason": "unknown member 'limit'" + known + "count, offset, from, filter, truncate, encoding"})
