@@ -14,7 +14,7 @@ const (
 	// files of 4 MiB.
 	Tiny Profile = iota
 	// Server suits a machine of its own: memtables of 4 MiB, value-log files of
-	// 32 MiB. Bigger groups fit a commit.
+	// 16 MiB. Bigger groups fit a commit.
 	Server
 )
 
