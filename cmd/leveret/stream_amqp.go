@@ -42,20 +42,33 @@ func (s *session) consumeAMQP(ctx context.Context, uri, queue string, limit int)
 	if err != nil {
 		return amqpError(err)
 	}
-	err = s.printDeliveries(ctx, deliveries, limit, func() error { return ch.Cancel(consumeTag, false) })
-	if err == nil && ctx.Err() == nil && limit == 0 {
-		err = errors.New("the consumer was cancelled: the queue was deleted, or the broker has stopped")
-		if e := <-closed; e != nil {
-			err = e
-		}
+	enough, err := s.printDeliveries(ctx, deliveries, limit, func() error { return ch.Cancel(consumeTag, false) })
+	if !enough && ctx.Err() == nil {
+		err = whyEnded(closed, err)
 	}
 	return amqpError(err)
 }
 
+// whyEnded is why deliveries have ended: what closed the channel, or err; else the
+// broker has cancelled the consumer only, and the channel stays open.
+func whyEnded(closed <-chan *amqp.Error, err error) error {
+	select {
+	case e := <-closed:
+		if e != nil {
+			return e
+		}
+	default:
+	}
+	if err != nil {
+		return err
+	}
+	return errors.New("the consumer was cancelled: the queue was deleted, or the broker has stopped")
+}
+
 // printDeliveries prints and acknowledges until the limit, unless it is 0, or
-// until ctx or the deliveries end. At the limit it cancels first, so that no
-// further message comes in vain.
-func (s *session) printDeliveries(ctx context.Context, deliveries <-chan amqp.Delivery, limit int, cancel func() error) error {
+// until ctx or the deliveries end. It says whether that was enough. At the limit it
+// cancels first, so that no further message comes in vain.
+func (s *session) printDeliveries(ctx context.Context, deliveries <-chan amqp.Delivery, limit int, cancel func() error) (enough bool, err error) {
 	var last amqp.Delivery
 	unacked := 0
 	ack := func() error {
@@ -73,22 +86,22 @@ func (s *session) printDeliveries(ctx context.Context, deliveries <-chan amqp.De
 		case <-ctx.Done():
 		}
 		if !open {
-			return ack()
+			return false, ack()
 		}
 		if err := s.printMessages([]object{deliveryObject(&d)}); err != nil {
-			return err
+			return false, err
 		}
 		last = d
 		if unacked++; unacked >= consumePrefetch/3 || limit == 0 && len(deliveries) == 0 {
 			if err := ack(); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
 	if err := cancel(); err != nil {
-		return err
+		return true, err
 	}
-	return ack()
+	return true, ack()
 }
 
 // amqpError gives what the broker says an exit code.

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"io"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestConsumeOverAMQP(t *testing.T) {
@@ -34,6 +37,34 @@ func TestConsumeOverAMQP(t *testing.T) {
 	} {
 		if code, _, errs := call(t, "", "leveret", "consume", "nothing", "--uri", uri); code != want {
 			t.Errorf("%s: exit %d, want %d; %s", uri, code, want, errs)
+		}
+	}
+}
+
+// A queue that is deleted ends consume with an error, limit or not.
+func TestConsumeOfADeletedQueueEnds(t *testing.T) {
+	_, addr := startBrokerAt(t)
+	for _, more := range [][]string{nil, {"-c", "2"}} {
+		call(t, "", "rabbitmqadmin", "declare", "queue", "name=q")
+		call(t, "", "leveret", "publish", "-k", "q", "one")
+		printed, out := io.Pipe()
+		var errs bytes.Buffer
+		code := make(chan int, 1)
+		go func() {
+			args := append([]string{"leveret", "consume", "q", "--uri", "amqp://guest:guest@" + addr.String() + "/"}, more...)
+			code <- run(t.Context(), args, strings.NewReader(""), out, &errs)
+		}()
+		if _, err := io.ReadFull(printed, make([]byte, len("one\n"))); err != nil {
+			t.Fatal(err)
+		}
+		call(t, "", "rabbitmqctl", "delete_queue", "q")
+		select {
+		case got := <-code:
+			if got != exitSoftware || !strings.Contains(errs.String(), "cancelled") {
+				t.Errorf("%q: exit %d, %q; want %d and that it was cancelled", more, got, errs.String(), exitSoftware)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%q: consume does not end", more)
 		}
 	}
 }
