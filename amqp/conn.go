@@ -59,6 +59,7 @@ type conn struct {
 	channels map[uint16]*channel // changed by the reader alone, with the outbox's lock
 	last     *channel            // reader's: the channel of the last frame
 	dirty    []*channel          // reader's: channels with unflushed publishes
+	glutted  bool                // reader's: what it got is too much to handle more before the client reads
 	late     late                // reader's
 	departed []uint16            // reader's: channels that the client has closed in this batch
 	scratch  []outstanding       // reader's, for settling

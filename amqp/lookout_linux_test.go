@@ -78,7 +78,7 @@ func TestReaderTakesTurns(t *testing.T) {
 			if got := purge(t, c, "q"); got != want {
 				t.Errorf("the queue got %d messages in the first batch, want %d", got, want)
 			}
-			if err := c.handle(); err != nil {
+			if err := c.handle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if got := purge(t, c, "q"); got != all-want {

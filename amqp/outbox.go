@@ -12,8 +12,9 @@ const (
 	// outboxLimit is how much may wait in an outbox before consumers get no
 	// more, in bytes. As much again may be on its way to the socket.
 	outboxLimit = 1 << 20
-	// outboxHardLimit is where the connection's own reader stops reading: a
-	// client that sends requests and does not read the replies.
+	// outboxHardLimit is where the connection's own reader stops reading, and handles
+	// no more of what it has read if messages were got: a client that sends requests
+	// and does not read the replies. A read may bring 15 000 basic.get.
 	outboxHardLimit = 4 * outboxLimit
 )
 
@@ -335,11 +336,11 @@ func (o *outbox) get(ch *channel, d queue.Delivery, q queue.Queue, noAck bool, l
 		ch.counts.got.Add(1)
 		ch.unacked.push([]queue.Delivery{d}, &consumer{ch: ch, queue: q})
 	}
-	if o.closing {
-		return
+	if !o.closing {
+		o.messageLocked(d.Msg, d.Redelivered, segment{kind: getSegment, n: 1, channel: ch.id, tag: tag, left: uint32(left), queue: q.Name()})
+		o.answeredLocked()
 	}
-	o.messageLocked(d.Msg, d.Redelivered, segment{kind: getSegment, n: 1, channel: ch.id, tag: tag, left: uint32(left), queue: q.Name()})
-	o.answeredLocked()
+	ch.conn.glutted = o.closing || o.bytes > outboxHardLimit
 }
 
 // reply appends a delivery to a direct reply-to consumer. It shows the
@@ -408,6 +409,13 @@ func (o *outbox) full() <-chan struct{} {
 		o.room = make(chan struct{})
 	}
 	return o.room
+}
+
+// ended says whether the outbox takes nothing any more.
+func (o *outbox) ended() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.closing
 }
 
 // close ends the outbox: what is in it is still sent, or dropped if discard is

@@ -48,3 +48,60 @@ func TestAGetThatCannotBeSentGoesBack(t *testing.T) {
 		}
 	})
 }
+
+// manyGets is a client that has sent a request for each of 1000 messages of 64 KB in
+// queue "q" and does not read the answers.
+func manyGets(t *testing.T, s *Server) *rawClient {
+	t.Helper()
+	publisher, c := tuned(t, s, 0), tuned(t, s, 0)
+	for _, c := range []*rawClient{publisher, c} {
+		c.method(1, &frames.ChannelOpen{})
+		c.want(frames.ChannelOpenOkID)
+	}
+	publisher.call(&frames.QueueDeclare{Queue: "q"}, frames.QueueDeclareOkID)
+	publish := appendPublish(nil, 1, "q", []byte{0, 0}, make([]byte, 64_000))
+	var gets []byte
+	for range 1000 {
+		publisher.write(publish)
+		gets = frames.AppendMethod(gets, 1, &frames.BasicGet{Queue: "q"})
+	}
+	synctest.Wait()
+	go c.write(gets) // in reads of up to 4 KB at first
+	synctest.Wait()
+	if st := statusOf(t, s, "q"); st.Unacked*64_000 > 3*outboxHardLimit {
+		t.Errorf("%d messages of 64 kB are out to a client that does not read, want at most %d", st.Unacked, 3*outboxHardLimit/64_000)
+	}
+	return c
+}
+
+func TestGetsStopWhenNobodyReadsTheAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer(t, zap.NewNop())
+		c := manyGets(t, s)
+		for i := range 1000 {
+			if m := c.want(frames.BasicGetOkID).(*frames.BasicGetOk); m.DeliveryTag != uint64(i+1) || m.MessageCount != uint32(999-i) {
+				t.Fatalf("answer %d has the tag %d and %d left, want %d and %d", i, m.DeliveryTag, m.MessageCount, i+1, 999-i)
+			}
+			c.next() // header
+			c.next() // body
+		}
+	})
+}
+
+func TestGetsOfAClosedConnectionEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer(t, zap.NewNop())
+		c := manyGets(t, s)
+		s.running()[1].force(frames.Unboundf(frames.ConnectionForced, "bye"))
+		synctest.Wait()
+		if st := statusOf(t, s, "q"); st.Ready != 1000 || st.Got > 3*outboxHardLimit/64_000 {
+			t.Errorf("%d messages are ready and %d were got, want 1000 and at most %d", st.Ready, st.Got, 3*outboxHardLimit/64_000)
+		}
+		for {
+			f := c.next()
+			if id, _, _ := frames.SplitMethod(f.Payload); f.Type == frames.MethodFrame && id == frames.ConnectionCloseID {
+				return
+			}
+		}
+	})
+}

@@ -59,7 +59,7 @@ func (c *conn) readLoop(ctx context.Context) error {
 		c.w += n
 		c.received.Add(uint64(n))
 		c.reads.Add(1)
-		if err := c.handle(); err != nil {
+		if err := c.handle(ctx); err != nil {
 			return err
 		}
 		c.makeRoom(n)
@@ -74,14 +74,20 @@ func (c *conn) readLoop(ctx context.Context) error {
 }
 
 // handle handles all whole frames in the buffer: in one batch, or in several between
-// which others run.
-func (c *conn) handle() error {
+// which others run, or the client takes what it was sent.
+func (c *conn) handle(ctx context.Context) error {
 	c.now = time.Now().UnixMilli()
 	c.departed = c.departed[:0]
 	for {
 		more, err := c.batch()
 		if err != nil || !more {
 			return err
+		}
+		if c.glutted {
+			c.glutted = false
+			if c.waitRoom(ctx); ctx.Err() != nil || c.out.ended() {
+				return nil // the next read says why
+			}
 		}
 		runtime.Gosched()
 	}
@@ -115,7 +121,8 @@ func (c *conn) readFailed(err error) error {
 }
 
 // frames handles the whole frames in the buffer and then hands the publishes among
-// them to their queues. If others are to run before it has handled all, there is more.
+// them to their queues. If others are to run before it has handled all, or the client
+// is to read first, there is more.
 func (c *conn) frames() (more bool, err error) {
 	done := 0 // of a turn
 	for {
@@ -129,6 +136,10 @@ func (c *conn) frames() (more bool, err error) {
 		c.r += n
 		if err := c.frame(f); err != nil {
 			return false, err
+		}
+		if c.glutted {
+			more = true
+			break
 		}
 		if done += share(f); done >= turn {
 			if more = c.srv.lookout.look(); more {
@@ -274,15 +285,21 @@ func (c *conn) pause(ctx context.Context) error {
 			return err
 		}
 	}
+	c.waitRoom(ctx)
+	return nil
+}
+
+// waitRoom waits while the client does not read what it is sent.
+func (c *conn) waitRoom(ctx context.Context) {
 	for {
 		room := c.out.full()
 		if room == nil {
-			return nil
+			return
 		}
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }
