@@ -116,6 +116,15 @@ type Queue interface {
 	Delete(cond Condition) (ready int, err error)
 }
 
+// An Appender is a queue that can take a batch and leave to the caller what that
+// causes besides: within persistence.Store.Together nobody may wait for the store, as
+// who reads, ends a queue or publishes dead letters might. All types of queue are.
+type Appender interface {
+	// EnqueueOnly is Enqueue, but it only appends and hands to consumers. What is left
+	// is in then, if that is not nil: the caller calls it soon, without a lock.
+	EnqueueOnly(batch []Entry) (writes Writes, then func())
+}
+
 // Writes are the stores that may have something to write, for instance after a
 // batch was enqueued.
 type Writes uint8

@@ -8,17 +8,36 @@ import (
 
 // Enqueue takes a batch in order and hands it on to consumers that have room.
 func (q *Queue) Enqueue(batch []queue.Entry) queue.Writes {
+	writes, todo := q.take(batch)
+	if todo {
+		q.workBriefly()
+	}
+	return writes
+}
+
+// EnqueueOnly is queue.Appender's.
+func (q *Queue) EnqueueOnly(batch []queue.Entry) (writes queue.Writes, then func()) {
+	writes, todo := q.take(batch)
+	if todo {
+		then = q.workBriefly
+	}
+	return writes, then
+}
+
+// take is Enqueue without the work that the turn leaves: todo says that there is
+// some.
+func (q *Queue) take(batch []queue.Entry) (writes queue.Writes, todo bool) {
 	if len(batch) == 0 {
-		return 0
+		return 0, false
 	}
 	q.mu.Lock()
 	if q.unique != nil {
 		if batch = q.siftLocked(batch); len(batch) == 0 {
-			return 0
+			return 0, false
 		}
 	}
 	if q.state != running {
-		return q.enqueueLateLocked(batch)
+		return q.enqueueLateLocked(batch), false
 	}
 	q.startLocked()
 	q.fresh = q.lastID + 1
@@ -31,16 +50,13 @@ func (q *Queue) Enqueue(batch []queue.Entry) queue.Writes {
 		q.addDurableLocked(batch, handed, forGood)
 	}
 	q.proceedLocked()
-	todo := q.finishLocked()
-	writes := q.writesLocked()
+	todo = q.finishLocked()
+	writes = q.writesLocked()
 	q.mu.Unlock()
 	if q.log == nil {
 		release(batch)
 	}
-	if todo {
-		q.workBriefly()
-	}
-	return writes
+	return writes, todo
 }
 
 // writesLocked says which stores have to write what is published to the queue.

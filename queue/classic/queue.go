@@ -24,9 +24,10 @@ import (
 )
 
 var (
-	_ queue.Queue   = (*Queue)(nil)
-	_ queue.Logged  = (*Queue)(nil)
-	_ queue.Factory = New
+	_ queue.Queue    = (*Queue)(nil)
+	_ queue.Appender = (*Queue)(nil)
+	_ queue.Logged   = (*Queue)(nil)
+	_ queue.Factory  = New
 )
 
 // A Queue is a classic queue.

@@ -9,6 +9,8 @@ import (
 
 func TestContract(t *testing.T) { queuetest.Run(t, New) }
 
+func TestAppender(t *testing.T) { queuetest.RunAppender(t, New) }
+
 func newHarness(t *testing.T, spec queue.Spec) *queuetest.Harness {
 	t.Helper()
 	return queuetest.New(t, New, spec)

@@ -14,11 +14,13 @@ import (
 // A Store keeps logs in memory. By default what is appended is durable at once;
 // with Hold, when Commit is called.
 type Store struct {
-	mu   sync.Mutex // guards everything, the logs too
-	logs map[persistence.LogID]*Log
-	last persistence.LogID
-	held bool
-	fail error // of Load
+	mu    sync.Mutex // guards everything, the logs too
+	logs  map[persistence.LogID]*Log
+	last  persistence.LogID
+	held  bool
+	fail  error         // of Load
+	gate  chan struct{} // Load waits until it is closed; nil if it does not
+	loads int           // calls of Load
 }
 
 // NewStore returns an empty store.
@@ -36,6 +38,33 @@ func (s *Store) FailLoads(err error) {
 	s.mu.Lock()
 	s.fail = err
 	s.mu.Unlock()
+}
+
+// BlockLoads makes every Load wait until open is called.
+func (s *Store) BlockLoads() (open func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gate := make(chan struct{})
+	s.gate = gate
+	return func() { close(gate) }
+}
+
+// Loads is how often Load was called.
+func (s *Store) Loads() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loads
+}
+
+// enter counts a Load and waits until it may go on.
+func (s *Store) enter() {
+	s.mu.Lock()
+	s.loads++
+	gate := s.gate
+	s.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
 }
 
 // Commit makes everything durable and releases the receipts.
@@ -233,6 +262,7 @@ func (l *Log) Delivered(upTo uint64) {
 }
 
 func (l *Log) Load(lane persistence.Lane, from uint64, dst []persistence.Record, maxBytes int) ([]persistence.Record, error) {
+	l.s.enter()
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	if l.s.fail != nil {

@@ -11,42 +11,63 @@ import (
 // have room. A full queue refuses whole batches: the one that makes it full is
 // still taken (RabbitMQ 4.0: publishers are told after the fact).
 func (q *Queue) Enqueue(batch []queue.Entry) queue.Writes {
+	writes, todo := q.take(batch)
+	if todo {
+		q.workBriefly()
+	}
+	return writes
+}
+
+// EnqueueOnly is queue.Appender's.
+func (q *Queue) EnqueueOnly(batch []queue.Entry) (writes queue.Writes, then func()) {
+	writes, todo := q.take(batch)
+	if todo {
+		then = q.workBriefly
+	}
+	return writes, then
+}
+
+// take is Enqueue without the work that the turn leaves: todo says that there is
+// some.
+func (q *Queue) take(batch []queue.Entry) (writes queue.Writes, todo bool) {
 	if len(batch) == 0 {
-		return 0
+		return 0, false
 	}
 	q.mu.Lock()
 	if q.unique != nil && q.state != gone && !q.m.full {
 		if batch = q.siftLocked(batch); len(batch) == 0 {
-			return 0
+			return 0, false
 		}
 	}
 	switch {
 	case q.state == gone:
 		q.mu.Unlock()
 		release(batch)
-		return 0
+		return 0, false
 	case q.state == stopped:
 		q.numberLocked(batch)
 		q.storeLocked(batch)
 		q.mu.Unlock()
-		return queue.ToStore
+		return queue.ToStore, false
 	}
 	q.startLocked()
 	q.count.published += uint64(len(batch))
 	q.pubAt = batch[len(batch)-1].Msg.Time
 	if q.m.full {
 		q.count.refused += uint64(len(batch))
-		q.unlock()
+		todo = q.finishLocked()
+		q.mu.Unlock()
 		refuse(batch)
-		return 0
+		return 0, todo
 	}
 	q.numberLocked(batch)
 	q.storeLocked(batch)
 	q.addLocked(batch)
 	q.proceedLocked()
-	writes := queue.ToStore | q.settings.DeadLetter.Writes()
-	q.unlock()
-	return writes
+	writes = queue.ToStore | q.settings.DeadLetter.Writes()
+	todo = q.finishLocked()
+	q.mu.Unlock()
+	return writes, todo
 }
 
 // siftLocked drops the duplicates of a batch. They count as enqueued for their

@@ -81,13 +81,14 @@ type block struct {
 }
 
 // loadLocked reads a block, hands out what it can, and unlocks.
-func (q *Queue) loadLocked() {
+func (q *Queue) loadLocked() (more bool) {
 	// A failure was logged, and the alarm is set for another attempt.
 	if err := q.loadNowLocked(); err == nil {
 		q.proceedLocked()
 	}
-	q.finishLocked()
+	more = q.finishLocked()
 	q.mu.Unlock()
+	return more
 }
 
 // loadNowLocked reads the next block of a lane that is due, by default of the

@@ -32,6 +32,7 @@ import (
 
 var (
 	_ queue.Queue     = (*Queue)(nil)
+	_ queue.Appender  = (*Queue)(nil)
 	_ queue.Logged    = (*Queue)(nil)
 	_ queue.Factory   = New
 	_ dispatch.Source = (*Queue)(nil)

@@ -24,6 +24,8 @@ func TestContract(t *testing.T) {
 	}, "DeleteConditions", "PersistentWaitsForCommit", "RestartKeepsMessage", "RestartKeepsPersistent", "StatusCounts")
 }
 
+func TestAppender(t *testing.T) { queuetest.RunAppender(t, New) }
+
 // shadow replays every command of the queue on a second machine, by way of its
 // bytes, and compares the two.
 func shadow(t testing.TB, q *Queue) {

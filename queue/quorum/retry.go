@@ -102,7 +102,7 @@ func (a *after) recallDue() bool { return a.wantDue && !a.recalling && !a.broken
 const recallMessages = 256
 
 // recallLocked reads the messages that are due next, and unlocks.
-func (q *Queue) recallLocked() {
+func (q *Queue) recallLocked() (more bool) {
 	a := &q.after
 	a.wantDue, a.recalling = false, true
 	epoch := a.epoch
@@ -125,8 +125,9 @@ func (q *Queue) recallLocked() {
 		q.recalledLocked(ids, items, err)
 		q.proceedLocked()
 	}
-	q.finishLocked()
+	more = q.finishLocked()
 	q.mu.Unlock()
+	return more
 }
 
 // recall reads messages. The lock is not held.

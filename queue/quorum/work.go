@@ -159,36 +159,58 @@ func (q *Queue) flushGoneLocked() {
 
 // work does what turns have left to be done until nothing is left.
 func (q *Queue) work() {
-	for {
-		q.mu.Lock()
-		a := &q.after
-		switch {
-		case len(a.dead) > 0 && !a.burying:
-			q.buryDeadLocked()
-		case a.ended != "":
-			why := a.ended
-			a.ended = ""
-			q.mu.Unlock()
-			q.log.Drop()
-			if q.env.Ended != nil {
-				q.env.Ended(q, why)
-			}
-		case a.recallDue():
-			q.recallLocked()
-		case q.dueLaneLocked() >= 0:
-			q.loadLocked()
-		default:
-			q.mu.Unlock()
-			return
-		}
+	for q.step(true) {
 	}
+}
+
+// workBriefly is work for a publisher, who must not be kept from the next batch: it
+// does one thing. Reading, and what else is left, goes to a goroutine of its own,
+// which ends when nothing is left.
+func (q *Queue) workBriefly() {
+	if q.step(false) {
+		go q.work()
+	}
+}
+
+// step does one thing that is left to be done, and says whether there may be more.
+// If it may not read, reading is left.
+func (q *Queue) step(mayRead bool) (more bool) {
+	q.mu.Lock()
+	a := &q.after
+	switch {
+	case len(a.dead) > 0 && !a.burying:
+		return q.buryDeadLocked()
+	case a.ended != "":
+		return q.tellEndLocked()
+	case !a.recallDue() && q.dueLaneLocked() < 0:
+		q.mu.Unlock()
+		return false
+	case !mayRead:
+		q.mu.Unlock()
+		return true
+	case a.recallDue():
+		return q.recallLocked()
+	}
+	return q.loadLocked()
+}
+
+// tellEndLocked tells the owner that the queue has ended itself, and unlocks.
+func (q *Queue) tellEndLocked() (more bool) {
+	why := q.after.ended
+	q.after.ended = ""
+	q.mu.Unlock()
+	q.log.Drop()
+	if q.env.Ended != nil {
+		q.env.Ended(q, why)
+	}
+	return true
 }
 
 // buryDeadLocked publishes the dead letters and unlocks. Only one goroutine does
 // at a time, so they keep their order; and a queue that is its own target does
 // not nest. Each leaves the log once its targets have it, so that none is lost
 // if the broker dies between.
-func (q *Queue) buryDeadLocked() {
+func (q *Queue) buryDeadLocked() (more bool) {
 	a := &q.after
 	dead := a.dead
 	a.dead = nil
@@ -210,9 +232,10 @@ func (q *Queue) buryDeadLocked() {
 				q.buriedLocked(&dead[i])
 			}
 		}
-		q.finishLocked() // the loop of work looks for more
 	}
+	more = q.finishLocked()
 	q.mu.Unlock()
+	return more
 }
 
 // buriedLocked forgets messages whose targets have them.

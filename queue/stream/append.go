@@ -10,14 +10,42 @@ import (
 // it to the readers that wait for it. The log releases the receipts. Readers may
 // get messages before they are on disk.
 func (q *Queue) Enqueue(batch []queue.Entry) queue.Writes {
+	writes, due, starving := q.take(batch)
+	q.follow(due, starving)
+	return writes
+}
+
+// EnqueueOnly is queue.Appender's.
+func (q *Queue) EnqueueOnly(batch []queue.Entry) (writes queue.Writes, then func()) {
+	writes, due, starving := q.take(batch)
+	if due || len(starving) > 0 {
+		then = func() { q.follow(due, starving) }
+	}
+	return writes, then
+}
+
+// follow does what a batch has left to be done: it enforces the limits if that is
+// due, and reads for readers.
+func (q *Queue) follow(due bool, starving []*reader) {
+	if due {
+		q.retain()
+	}
+	for _, r := range starving {
+		q.mu.Lock()
+		q.drive(r)
+	}
+}
+
+// take is Enqueue without what is left for follow.
+func (q *Queue) take(batch []queue.Entry) (writes queue.Writes, due bool, starving []*reader) {
 	if len(batch) == 0 {
-		return 0
+		return 0, false, nil
 	}
 	q.mu.Lock()
 	if q.state == gone {
 		q.mu.Unlock()
 		release(batch)
-		return 0
+		return 0, false, nil
 	}
 	q.count.published += uint64(len(batch))
 	for start := 0; start < len(batch); {
@@ -29,13 +57,10 @@ func (q *Queue) Enqueue(batch []queue.Entry) queue.Writes {
 		q.appendRunLocked(batch[start:end], r)
 		start = end
 	}
-	starving := q.feedLocked()
-	q.unlock()
-	for _, r := range starving {
-		q.mu.Lock()
-		q.drive(r)
-	}
-	return queue.ToStore
+	starving = q.feedLocked()
+	due = q.finishLocked()
+	q.mu.Unlock()
+	return queue.ToStore, due, starving
 }
 
 // release releases each receipt of the batch once.

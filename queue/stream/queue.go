@@ -26,9 +26,10 @@ import (
 )
 
 var (
-	_ queue.Queue   = (*Queue)(nil)
-	_ queue.Logged  = (*Queue)(nil)
-	_ queue.Factory = New
+	_ queue.Queue    = (*Queue)(nil)
+	_ queue.Appender = (*Queue)(nil)
+	_ queue.Logged   = (*Queue)(nil)
+	_ queue.Factory  = New
 )
 
 // A Queue is a stream.
@@ -171,12 +172,17 @@ func (q *Queue) applyLocked(p queue.Policy) {
 
 // unlock ends a turn, and enforces the limits if it has made that necessary.
 func (q *Queue) unlock() {
-	q.tidyLocked()
-	due := q.retention && !q.retaining && q.state == running
+	due := q.finishLocked()
 	q.mu.Unlock()
 	if due {
 		q.retain()
 	}
+}
+
+// finishLocked ends a turn, and says whether the limits have to be enforced.
+func (q *Queue) finishLocked() (due bool) {
+	q.tidyLocked()
+	return q.retention && !q.retaining && q.state == running
 }
 
 // Status is a snapshot. Everything in the log counts as ready, and nothing as

@@ -64,6 +64,24 @@ func TestMaxLengthBytes(t *testing.T) {
 	}
 }
 
+// What an append closes is forgotten afterwards: that may have to be read.
+func TestEnqueueOnlyLeavesRetention(t *testing.T) {
+	h := newStream(t, segmentsOf3, frames.Field{Name: "x-max-length-bytes", Value: int32(6000)})
+	kilo(h, 6)
+	wantFigures(h, 0, 6, 2)
+	loads := h.Store.Loads()
+	writes, then := h.Queue.(*Queue).EnqueueOnly([]queue.Entry{{Msg: queuetest.Message("k")}})
+	if n := h.Store.Loads() - loads; n > 0 || writes != queue.ToStore || then == nil {
+		t.Fatalf("EnqueueOnly has read %d times, gives %b to write, and leaves nothing: %t", n, writes, then == nil)
+	}
+	wantFigures(h, 0, 7, 3)
+	then()
+	wantFigures(h, 3, 7, 2)
+	if _, then = h.Queue.(*Queue).EnqueueOnly([]queue.Entry{{Msg: queuetest.Message("k")}}); then != nil {
+		t.Error("a batch that closes no segment leaves something to do")
+	}
+}
+
 func TestTheActiveSegmentStays(t *testing.T) {
 	h := newStream(t, frames.Field{Name: "x-max-length-bytes", Value: int32(10)}, frames.Field{Name: "x-max-age", Value: "1s"})
 	kilo(h, 20)
