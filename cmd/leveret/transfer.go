@@ -113,12 +113,13 @@ type transferAnswer struct {
 	Left        int `json:"left"`
 }
 
-// transfer asks again for what one request has left. It ends with the messages
-// that were there at first: they may come back to the queue. The messages of a
-// copy stay and would be copied again: there one request has to do.
+// transfer asks again for what one request has left. It ends with the number that
+// is wanted, or the messages that were there at first: they may come back to the
+// queue. The messages of a copy stay and would be copied again: there one request has
+// to do.
 func (s *session) transfer(ctx context.Context, queue, action string, body map[string]any) error {
 	total, ahead := transferAnswer{}, 0
-	once := action == "copy" || body["count"] != nil
+	wanted, _ := s.flags.GetInt("count") // it is declared above; 0 is all
 	for {
 		var a transferAnswer
 		if err := s.api.post(ctx, apiPath("queues", s.opts.vhost, queue, action), body, &a); err != nil {
@@ -132,23 +133,30 @@ func (s *session) transfer(ctx context.Context, queue, action string, body map[s
 		a.Transferred += total.Transferred
 		done := a.Transferred == total.Transferred || ahead <= 0 || a.Left == 0
 		total = a
-		if once || done {
-			return s.transferred(queue, action, &total)
+		next := ahead
+		if wanted > 0 {
+			next = min(next, wanted-total.Transferred)
 		}
-		body["count"] = ahead
+		if action == "copy" || done || next <= 0 {
+			return s.transferred(queue, action, &total, wanted)
+		}
+		body["count"] = next
 	}
 }
 
 // transferred tells what became of the messages. What had no place to go to is
 // an error: it is still there.
-func (s *session) transferred(queue, action string, a *transferAnswer) error {
+func (s *session) transferred(queue, action string, a *transferAnswer, wanted int) error {
 	if s.opts.formatter == "json" {
-		return s.document(a)
-	}
-	past := map[string]string{"copy": "Copied", "move": "Moved", "redrive": "Sent back"}
-	s.printf("%s %d messages of queue '%s'\n", past[action], a.Transferred, queue)
-	if a.Left > 0 && s.flag("count") == "0" {
-		s.printf("%d messages behind them were not looked at: the broker looks at a part of a long queue at a time\n", a.Left)
+		if err := s.document(a); err != nil {
+			return err
+		}
+	} else {
+		past := map[string]string{"copy": "Copied", "move": "Moved", "redrive": "Sent back"}
+		s.printf("%s %d messages of queue '%s'\n", past[action], a.Transferred, queue)
+		if a.Left > 0 && (wanted == 0 || a.Transferred < wanted) {
+			s.printf("%d messages behind them were not looked at: the broker looks at a part of a long queue at a time\n", a.Left)
+		}
 	}
 	if n := a.Unroutable + a.Refused; n > 0 {
 		return exitf(exitData, "%d messages stay in queue '%s': no queue took %d of them, and %d were refused, by a limit for instance",

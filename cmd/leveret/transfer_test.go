@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -57,5 +58,37 @@ func TestTransferEndsWhenNothingMoves(t *testing.T) {
 				t.Errorf("exit %d after %d requests, %s; want %d after 1", code, len(*asked), errs, exitData)
 			}
 		})
+	}
+}
+
+func TestMoveOfManyMessages(t *testing.T) {
+	asked := fakeTransfers(t, transferAnswer{Transferred: 10000, Left: 40000}, transferAnswer{Transferred: 2000, Left: 38000})
+	code, out, errs := call(t, "", "leveret", "queue", "move", "q", "--to-queue", "other", "-c", "12000")
+	if want := "Moved 12000 messages of queue 'q'\n"; code != 0 || out != want {
+		t.Errorf("exit %d, %q, %q; want %q", code, out, errs, want)
+	}
+	if want := []any{12000.0, 2000.0}; !slices.Equal(*asked, want) {
+		t.Errorf("asked for %v messages, want %v", *asked, want)
+	}
+}
+
+// One request copies a part of a long queue; that there is more is said.
+func TestCopyOfManyMessages(t *testing.T) {
+	fakeTransfers(t, transferAnswer{Transferred: 10000, Left: 40000})
+	code, out, errs := call(t, "", "leveret", "queue", "copy", "q", "--to-queue", "other", "-c", "12000")
+	if code != 0 || !strings.Contains(out, "40000 messages behind them were not looked at") {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+	fakeTransfers(t, transferAnswer{Transferred: 5, Left: 40000})
+	if _, out, _ := call(t, "", "leveret", "queue", "copy", "q", "--to-queue", "other", "-c", "5"); out != "Copied 5 messages of queue 'q'\n" {
+		t.Errorf("prints %q", out)
+	}
+}
+
+func TestTransferAsJSONFails(t *testing.T) {
+	fakeTransfers(t, transferAnswer{Transferred: 1, Unroutable: 3})
+	code, out, errs := call(t, "", "leveret", "queue", "move", "q", "--to-queue", "other", "--json")
+	if code != exitData || !strings.Contains(out, `"unroutable":3`) || !strings.Contains(errs, "3 messages stay") {
+		t.Errorf("exit %d, %s, %s; want %d and both the document and the error", code, out, errs, exitData)
 	}
 }
