@@ -50,7 +50,7 @@ type patient struct {
 	sync     func(dir string) (time.Duration, error)   // how long a small write takes to be safe
 	clock    func() (synchronised bool, err error)     // by the system's own account
 	taken    func(address string) bool                 // whether a listener could not be opened
-	version  func(ctx context.Context) (string, error) // of the broker that runs
+	version  func(ctx context.Context) (string, error) // of the broker with this configuration, if it runs
 	readFile func(name string) ([]byte, error)         // certificates
 	stat     func(name string) (owner int, mode fs.FileMode, err error)
 }
@@ -117,11 +117,7 @@ func newPatient(cfg config.Config) *patient {
 		root: os.DirFS("/"), cfg: cfg, now: time.Now(), uid: os.Geteuid(),
 		files: fileLimit, volume: volumeOf, sync: syncLatency, clock: clockSynchronised, taken: addressTaken,
 		readFile: os.ReadFile, stat: ownerOf,
-		version: func(ctx context.Context) (version string, err error) {
-			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-			defer cancel()
-			return version, newAPI(&options{dataDir: cfg.DataDir}, os.LookupEnv).get(ctx, apiPath("version"), &version)
-		},
+		version: func(ctx context.Context) (string, error) { return ownVersion(ctx, cfg, os.LookupEnv) },
 	}
 }
 

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leveretmq/leveret/config"
 )
@@ -17,7 +20,7 @@ import (
 func (p *patient) checkPorts(ctx context.Context) []finding {
 	const name = "ports"
 	var found []finding
-	for _, list := range []string{p.cfg.Listen, p.cfg.TLSListen, p.cfg.ManagementListen, p.cfg.ManagementTLSListen, p.cfg.PrometheusListen} {
+	for _, list := range []string{p.cfg.Listen, p.cfg.TLSListen, p.cfg.ManagementListen, p.cfg.ManagementTLSListen, p.cfg.PrometheusListen, p.cfg.PrometheusTLSListen} {
 		for _, address := range config.Addresses(list) {
 			_, port, err := net.SplitHostPort(address)
 			if err != nil || port == "0" || !p.taken(address) {
@@ -99,6 +102,38 @@ func (p *patient) runs(ctx context.Context) bool {
 	return err == nil
 }
 
+// ownVersion is the version of RabbitMQ that the broker with this configuration
+// stands for. It is asked over its socket, or by HTTP. What answers by HTTP must
+// say that it is this broker: a RabbitMQ has the same usual address and login.
+func ownVersion(ctx context.Context, cfg config.Config, env func(string) (string, bool)) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	var o struct {
+		Product string `json:"product_name"`
+		Node    string `json:"node"`
+		Version string `json:"rabbitmq_version"`
+	}
+	if cfg.DataDir != "" {
+		if path := adminSocket(cfg.DataDir, env); path != "" {
+			a := &api{base: "http://127.0.0.1", shown: path, http: &http.Client{Transport: overSocket(path)}, local: true}
+			err := a.get(ctx, apiPath("overview"), &o)
+			return o.Version, err
+		}
+	}
+	addresses := config.Addresses(cfg.ManagementListen)
+	if len(addresses) == 0 {
+		return "", errors.New("it has no socket and no HTTP API")
+	}
+	a := newAPI(&options{url: addresses[0] + cfg.HTTP.PathPrefix}, env)
+	if err := a.get(ctx, apiPath("overview"), &o); err != nil {
+		return "", err
+	}
+	if o.Product != cfg.ProductName || cfg.NodeName == "" && !strings.HasPrefix(o.Node, "leveret@") || cfg.NodeName != "" && o.Node != cfg.NodeName {
+		return "", fmt.Errorf("%s is the node %s of %s", a.shown, o.Node, o.Product)
+	}
+	return o.Version, nil
+}
+
 // checkBroker asks the broker that runs. That there is none is no mistake: the
 // doctor is for before the start as well.
 func (p *patient) checkBroker(ctx context.Context) []finding {
@@ -109,7 +144,7 @@ func (p *patient) checkBroker(ctx context.Context) []finding {
 	}
 	for _, address := range config.Addresses(p.cfg.Listen) {
 		if _, port, err := net.SplitHostPort(address); err == nil && strings.Contains(p.listener(port), "leveret") {
-			return one(name, bad, "it listens on "+address+", and its HTTP API does not answer", "look into its log; name the address of the HTTP API with LEVERET_URL")
+			return one(name, bad, "it listens on "+address+", and its HTTP API does not answer", "look into its log; give the doctor the flags and variables that it was started with")
 		}
 	}
 	return one(name, fine, "none runs here", "")

@@ -8,8 +8,12 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"io"
 	"io/fs"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -123,6 +127,10 @@ func TestDoctorFinds(t *testing.T) {
 		{"a port of a program that is not visible", func(p *patient, root fstest.MapFS) {
 			p.taken = func(address string) bool { return address == "127.0.0.1:15672" }
 		}, "ports", bad, "not visible"},
+		{"the port of the metrics with TLS", func(p *patient, _ fstest.MapFS) {
+			p.cfg.PrometheusTLSListen = ":15691"
+			p.taken = func(address string) bool { return address == ":15691" }
+		}, "ports", bad, ":15691 is taken by a program that is not visible"},
 		{"a broker that does not answer", func(_ *patient, root fstest.MapFS) { root["proc/42/comm"].Data = []byte("leveret\n") }, "broker", bad, "does not answer"},
 		{"no certificate", func(p *patient, _ fstest.MapFS) { p.cfg.TLS.Cert = "c.pem" }, "certificate", bad, "not exist"},
 		{"a certificate without its key", func(p *patient, _ fstest.MapFS) {
@@ -227,5 +235,38 @@ func TestDoctorFindsTheBrokerOfItsFolder(t *testing.T) {
 	_, out, _ := call(t, "", "leveret", "doctor", "--data-dir", dir, "--listen", "127.0.0.1:0")
 	if !strings.Contains(out, "it runs and answers") {
 		t.Errorf("the doctor does not see it:\n%s", out)
+	}
+}
+
+// What answers at the usual address with the usual login may be a RabbitMQ.
+func TestDoctorKnowsItsBroker(t *testing.T) {
+	overview := ""
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); r.URL.Path != "/api/overview" || user != "guest" || password != "guest" {
+			t.Errorf("asked for %s as %s", r.URL.Path, user)
+		}
+		_, _ = io.WriteString(w, overview)
+	}))
+	t.Cleanup(api.Close)
+	ask(t, "http://"+nobody) // another broker's
+	for _, tt := range []struct {
+		overview, product, node string
+		own                     bool
+	}{
+		{`{"product_name":"RabbitMQ","node":"rabbit@here","rabbitmq_version":"4.0.5"}`, "Leveret", "", false},
+		{`{"product_name":"Leveret","node":"leveret@here","rabbitmq_version":"4.0.5"}`, "Leveret", "", true},
+		{`{"product_name":"RabbitMQ","node":"rabbit@here","rabbitmq_version":"4.0.5"}`, "RabbitMQ", "", false},
+		{`{"product_name":"RabbitMQ","node":"leveret@here","rabbitmq_version":"4.0.5"}`, "RabbitMQ", "", true},
+		{`{"product_name":"Leveret","node":"mq@here","rabbitmq_version":"4.0.5"}`, "Leveret", "mq@here", true},
+		{`{"product_name":"Leveret","node":"leveret@here","rabbitmq_version":"4.0.5"}`, "Leveret", "mq@here", false},
+	} {
+		overview = tt.overview
+		cfg := config.Default()
+		cfg.DataDir, cfg.ManagementListen = t.TempDir(), strings.TrimPrefix(api.URL, "http://")
+		cfg.ProductName, cfg.NodeName = tt.product, tt.node
+		version, err := ownVersion(t.Context(), cfg, os.LookupEnv)
+		if (err == nil) != tt.own || tt.own && version != "4.0.5" {
+			t.Errorf("%s for %s %s: version %q, error %v", tt.overview, tt.product, tt.node, version, err)
+		}
 	}
 }
