@@ -254,6 +254,7 @@ func newestDeath(m *message.Message) frames.Table {
 func (t *transfer) publishIn(r *request, v *vhost.VHost) {
 	by := r.actorIn(v.Name())
 	t.pub = v.NewPublisher()
+	t.pub.Again = true
 	t.pub.Source = vhost.TraceSource{Connection: "management", User: by.User()}
 	t.may = func(m *message.Message) error { return mayPublishTo(v, by, m) }
 }

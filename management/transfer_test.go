@@ -123,6 +123,27 @@ func TestTransfersWithMistakesMoveNothing(t *testing.T) {
 	a.wantPayloads("q", "a")
 }
 
+// What was published idempotently, or through an exchange that drops duplicates, is
+// known to the broker when it is moved.
+func TestTransferTakesAMessageForNoRetry(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/dead", "", 201)
+	a.do("PUT", "/queues/%2F/q", `{"arguments":{"x-dead-letter-exchange":"","x-dead-letter-routing-key":"dead"}}`, 201)
+	a.do("PUT", "/queues/%2F/r", "", 201)
+	a.do("PUT", "/exchanges/%2F/once", `{"type":"direct","arguments":{"x-message-deduplication":true}}`, 201)
+	a.do("POST", "/bindings/%2F/e/once/q/q", `{}`, 201)
+	a.do("POST", "/exchanges/%2F/once/publish", `{"properties":{"headers":{"x-producer-id":"p","x-producer-sequence":1,"x-deduplication-header":"id"}},
+		"routing_key":"","payload":"m","payload_encoding":"string"}`, 200)
+	const moved = `{"transferred":1,"skipped":0,"unroutable":0,"refused":0,"left":0,"kept":false}`
+	equal(t, "move", a.do("POST", "/queues/%2F/q/move", `{"to":{"queue":"r"}}`, 200), moved)
+	a.wantPayloads("r", "m")
+	equal(t, "move to the exchange", a.do("POST", "/queues/%2F/r/move", `{"to":{"exchange":"once","routing_key":""}}`, 200), moved)
+	a.wantPayloads("q", "m")
+	a.do("POST", "/queues/%2F/q/get", `{"count":1,"ackmode":"reject_requeue_false","encoding":"auto"}`, 200)
+	equal(t, "redrive", a.do("POST", "/queues/%2F/dead/redrive", `{}`, 200), moved)
+	a.wantPayloads("q", "m")
+}
+
 func TestRedriveReturnsDeadLetters(t *testing.T) {
 	a := newAPI(t, nil)
 	a.do("PUT", "/queues/%2F/dead", "", 201)
