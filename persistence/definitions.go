@@ -19,10 +19,13 @@ type definitions struct {
 }
 
 // fragmentSize is below valueThreshold with a margin for the count. Values over
-// maxFragmented, which are not expected, go to the value log in one piece.
+// maxFragmented, which are not expected, go to the value log in one piece. So do
+// those of long keys, which each fragment repeats: all of them are written, or
+// deleted, with one transaction, and that of the profile tiny holds 134 KiB.
 const (
 	fragmentSize  = 960
 	maxFragmented = 64 << 10
+	maxFragments  = 128 << 10 // with their keys
 	// maxKey is the longest key of a definition, in bytes.
 	maxKey = 32 << 10
 )
@@ -59,13 +62,13 @@ func (d *definitions) writesLocked(def *Definition, limit int) ([]write, error) 
 		return d.trimLocked(writes, def.Kind, def.Key, 0), nil
 	}
 	value := def.Value
-	if len(def.Key) > maxKey || len(value) > limit {
+	if len(def.Key) > maxKey {
+		return nil, fmt.Errorf("store a definition under a key of %d bytes: at most %d are allowed; choose a shorter name", len(def.Key), maxKey)
+	}
+	if len(value) > limit {
 		return nil, fmt.Errorf("store a definition of %d bytes: at most %d are allowed", len(value), limit)
 	}
-	n := 0
-	if len(value) > fragmentSize && len(value) <= maxFragmented {
-		n = (len(value) - 1) / fragmentSize
-	}
+	n := fragmentsOf(len(def.Key), len(value))
 	first := value
 	if n > 0 {
 		first = value[:fragmentSize]
@@ -79,6 +82,18 @@ func (d *definitions) writesLocked(def *Definition, limit int) ([]write, error) 
 		writes = append(writes, write{key: appendFragmentKey(nil, def.Kind, i, def.Key), val: append([]byte(nil), part...)})
 	}
 	return d.trimLocked(writes, def.Kind, def.Key, n), nil
+}
+
+// fragmentsOf is how many fragments besides the first a value is cut into.
+func fragmentsOf(key, value int) int {
+	if value <= fragmentSize || value > maxFragmented {
+		return 0
+	}
+	n := (value - 1) / fragmentSize
+	if (n+1)*(key+fragmentSize+32) > maxFragments {
+		return 0
+	}
+	return n
 }
 
 // trimLocked deletes the fragments that a definition has beyond n, and notes n.

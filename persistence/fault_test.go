@@ -321,6 +321,25 @@ func TestFailedCommit(t *testing.T) {
 	}
 }
 
+// What is too big for a transaction is refused; the store goes on.
+func TestDefinitionsThatAreTooBig(t *testing.T) {
+	s := openTest(t, Options{Dir: t.TempDir()})
+	defer closeTest(t, s)
+	if err := s.Put(Queues, strings.Repeat("k", maxKey+1), nil); err == nil || !strings.Contains(err.Error(), "key of 32769 bytes") {
+		t.Errorf("Put with a key that is too long = %v", err)
+	}
+	var writes []write
+	for i := range 10 {
+		writes = append(writes, write{key: fmt.Appendf(nil, "%c%0*d", keyPadding, maxKey, i), del: true})
+	}
+	if err := s.do(writes); err == nil {
+		t.Error("a transaction of 320 KiB of keys was taken")
+	}
+	if err := s.Put(Queues, "q", nil); err != nil {
+		t.Errorf("Put after that: %v", err)
+	}
+}
+
 // TestFailedValueLogSync: Badger logs this failure and reports success.
 func TestFailedValueLogSync(t *testing.T) {
 	s := openTest(t, Options{Dir: t.TempDir(), Log: zap.NewNop()})

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/leveretmq/leveret/message"
@@ -190,6 +191,18 @@ func (w *write) inline(lim limits) int {
 		return len(w.key) + len(w.val) + 12
 	}
 	return len(w.key) + lim.pointer + 12
+}
+
+// check says why writes that belong together cannot be a transaction.
+func (lim limits) check(writes []write) error {
+	n := 0
+	for i := range writes {
+		n += writes[i].inline(lim)
+	}
+	if n > lim.inline || len(writes) > lim.entries {
+		return fmt.Errorf("write %d values of %d bytes, with their keys, at once: at most %d of %d are possible", len(writes), n, lim.entries, lim.inline)
+	}
+	return nil
 }
 
 // fits reports whether these writes fit into what is left of the transaction.

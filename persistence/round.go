@@ -73,6 +73,10 @@ func (c *committer) gatherTail(r *round) {
 		dirty = c.gatherChunk(r, dirty[i], dirty)
 	}
 	for _, o := range ops {
+		if err := c.s.lim.check(o.writes); err != nil {
+			o.done <- err
+			continue
+		}
 		r.tail = append(r.tail, tailItem{writes: o.writes, op: o})
 	}
 	c.gatherMarkers(r)

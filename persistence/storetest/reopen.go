@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/leveretmq/leveret/persistence"
 )
@@ -80,6 +82,32 @@ func definitionsSurvive(h *harness) {
 	for key, value := range h.store.All(persistence.Queues) {
 		if key == "c\x00d" && string(value) != "short" {
 			h.t.Errorf("definition %q has %d bytes, want 5", key, len(value))
+		}
+	}
+}
+
+// longKeysSurvive has definitions whose keys and values are long, and changes the
+// lengths of the values: whatever a definition is cut into, it fits a commit.
+func longKeysSurvive(h *harness) {
+	for _, size := range []int{60_000, 900, 26_000, 70_000} {
+		for _, length := range []int{1600, 4000, 12_500, 25_000, 32 << 10} {
+			key := strings.Repeat("k", length)
+			value := bytes.Repeat([]byte{byte(size)}, size)
+			if err := h.store.Put(persistence.Parameters, key, value); err != nil {
+				h.t.Fatalf("Put of %d bytes with a key of %d: %v", size, length, err)
+			}
+		}
+		h.newLog().append(rec(1))
+		h.reopen()
+		n := 0
+		for key, value := range h.store.All(persistence.Parameters) {
+			n++
+			if len(value) != size || bytes.Count(value, []byte{byte(size)}) != size {
+				h.t.Errorf("the definition with a key of %d bytes has %d bytes, want the %d written", len(key), len(value), size)
+			}
+		}
+		if n != 5 {
+			h.t.Errorf("%d definitions, want 5", n)
 		}
 	}
 }

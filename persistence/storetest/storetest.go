@@ -60,6 +60,7 @@ var tests = []struct {
 	{"settled records stay gone", true, settledStayGone},
 	{"gaps survive", true, gapsSurvive},
 	{"definitions survive", true, definitionsSurvive},
+	{"definitions with long keys survive", true, longKeysSurvive},
 	{"shared bodies survive", true, sharedSurvive},
 	{"big bodies survive", true, bigSurvive},
 	{"delivered records are redelivered", true, redelivered},
