@@ -31,7 +31,7 @@ func delayedMessages(r *request) (reply, error) {
 }
 
 func (r *request) delayedPage(p *paging) (page []vhost.DelayedMessage, total int, err error) {
-	exchange, from := r.exchangeArg("exchange"), (p.page-1)*p.size
+	exchange, from := r.exchangeArg("exchange"), p.from()
 	if p.match == nil {
 		return r.vhost.DelayedMessages(r.actor(), exchange, from, p.size)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -76,7 +77,7 @@ func (l *list) writePage(r *request, p *paging) error {
 		l.rows = matching(l.rows, p.match)
 	}
 	filtered := len(l.rows)
-	from := (p.page - 1) * p.size
+	from := p.from()
 	if from >= filtered && p.page > 1 {
 		return &failure{http.StatusBadRequest, "page_out_of_range", pageOutOfRange(p, filtered)}
 	}
@@ -98,6 +99,10 @@ func (l *list) writePage(r *request, p *paging) error {
 	r.s.release(b)
 	return nil
 }
+
+// from is how many objects come before the page. Beyond the largest list it stays
+// where it is: no list has so many.
+func (p *paging) from() int { return min(p.page-1, math.MaxInt32/p.size) * p.size }
 
 func pageOutOfRange(p *paging, n int) string {
 	return fmt.Sprintf("Page out of range, page: %d page size: %d, len: %d", p.page, p.size, n)

@@ -36,11 +36,12 @@ func TestPagingErrors(t *testing.T) {
 	a := newAPI(t, nil)
 	a.do("PUT", "/queues/%2F/q", "", 201)
 	for query, want := range map[string]string{
-		"page=9":                         `{"error":"page_out_of_range","reason":"Page out of range, page: 9 page size: 100, len: 1"}`,
-		"page=0":                         `{"error":"invalid_pagination_parameters","reason":"Invalid pagination parameters: page number 0, page size undefined"}`,
-		"page=1&page_size=501":           `{"error":"invalid_pagination_parameters","reason":"Invalid pagination parameters: page number 1, page size 501"}`,
-		"page=x":                         `{"error":"bad_request","reason":"Pagination parameters are invalid"}`,
-		"page=1&use_regex=true&name=%28": `{"error":"bad_request","reason":"Pagination parameters are invalid"}`,
+		"page=9":                                 `{"error":"page_out_of_range","reason":"Page out of range, page: 9 page size: 100, len: 1"}`,
+		"page=9223372036854775807&page_size=200": `{"error":"page_out_of_range","reason":"Page out of range, page: 9223372036854775807 page size: 200, len: 1"}`,
+		"page=0":                                 `{"error":"invalid_pagination_parameters","reason":"Invalid pagination parameters: page number 0, page size undefined"}`,
+		"page=1&page_size=501":                   `{"error":"invalid_pagination_parameters","reason":"Invalid pagination parameters: page number 1, page size 501"}`,
+		"page=x":                                 `{"error":"bad_request","reason":"Pagination parameters are invalid"}`,
+		"page=1&use_regex=true&name=%28":         `{"error":"bad_request","reason":"Pagination parameters are invalid"}`,
 	} {
 		equal(t, query, a.do("GET", "/queues?"+query, "", 400), want)
 	}

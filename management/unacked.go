@@ -27,7 +27,7 @@ func unacked(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	page, total := r.s.cfg.Connections.Unacked(r.vhost.Name(), name, (p.page-1)*p.size, p.size)
+	page, total := r.s.cfg.Connections.Unacked(r.vhost.Name(), name, p.from(), p.size)
 	now, peers := time.Now(), r.s.peers()
 	items := make([]object, len(page))
 	for i := range page {
@@ -77,7 +77,7 @@ func (r *request) showing() (getting, error) {
 
 // answer is the page of a list whose items were found already.
 func (p *paging) answer(items []object, total int) (reply, error) {
-	if p.page > 1 && (p.page-1)*p.size >= total {
+	if p.page > 1 && p.from() >= total {
 		return reply{}, &failure{http.StatusBadRequest, "page_out_of_range", pageOutOfRange(p, total)}
 	}
 	return ok(object{

@@ -38,6 +38,7 @@ func TestUnackedShowsHoldersAndAges(t *testing.T) {
 		t.Errorf("second page %v, want delivery tag 7", l)
 	}
 	a.do("GET", "/queues/%2F/q/unacked?page=9", "", 400)
+	a.do("GET", "/queues/%2F/q/unacked?page=9223372036854775807&page_size=200", "", 400)
 	a.do("GET", "/queues/%2F/q/unacked?truncate=x", "", 400)
 	a.do("GET", "/queues/%2F/none/unacked", "", 404)
 }
@@ -77,6 +78,7 @@ func TestDelayedMessagesAreListedAndCancelled(t *testing.T) {
 	a.do("GET", "/exchanges/%2F/later/delayed/nonsense", "", 404)
 	equal(t, "cancel all", a.do("DELETE", "/exchanges/%2F/later/delayed", "", 200), `{"cancelled":4}`)
 	has(t, a.do("GET", "/exchanges/%2F/later/delayed", "", 200), J{"total_count": 0.0, "items": []any{}})
+	a.do("GET", "/exchanges/%2F/later/delayed?page=9223372036854775807&page_size=200", "", 400)
 	a.do("GET", "/exchanges/%2F/none/delayed", "", 404)
 	a.wantPayloads("q")
 }
