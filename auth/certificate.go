@@ -19,17 +19,21 @@ func (c *Config) certName(cert *x509.Certificate) string {
 	if cert == nil {
 		return ""
 	}
-	switch c.CertName {
-	case CommonName:
-		return cert.Subject.CommonName
-	case AlternativeName:
+	if c.CertName == AlternativeName {
 		names := alternativeNames(cert, c.AltKind)
 		if c.AltIndex < len(names) {
 			return names[c.AltIndex]
 		}
 		return ""
 	}
-	return cert.Subject.ToRDNSequence().String()
+	subject, err := parseName(cert.RawSubject)
+	switch {
+	case err != nil:
+		return "" // nobody's: who cannot be named whole could pass for another
+	case c.CertName == CommonName:
+		return commonNames(subject)
+	}
+	return formatName(subject)
 }
 
 func alternativeNames(cert *x509.Certificate, kind AltKind) []string {

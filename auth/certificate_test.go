@@ -3,15 +3,25 @@ package auth
 import (
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"net"
 	"net/url"
 	"testing"
 )
 
+// rawName is a name as it is in a certificate.
+func rawName(name pkix.RDNSequence) []byte {
+	raw, err := asn1.Marshal(name)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
 // testCert is a certificate with a name of every kind.
 func testCert(commonName string) *x509.Certificate {
 	return &x509.Certificate{
-		Subject:        pkix.Name{CommonName: commonName, Organization: []string{"org"}},
+		RawSubject:     rawName(pkix.Name{CommonName: commonName, Organization: []string{"org"}}.ToRDNSequence()),
 		DNSNames:       []string{"a.test", "b.test"},
 		EmailAddresses: []string{"a@test"},
 		IPAddresses:    []net.IP{net.IPv4(192, 0, 2, 1)},
