@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"crypto/sha256"
 	"net/netip"
 	"sync"
 	"time"
@@ -13,7 +14,7 @@ const (
 	// user from many.
 	maxFailures   = 60
 	failureWindow = time.Minute
-	// maxGuessers bounds what is remembered: about 100 bytes for each.
+	// maxGuessers bounds what is remembered: about 150 bytes for each.
 	maxGuessers = 10_000
 )
 
@@ -24,10 +25,15 @@ type guesses struct {
 	failed map[guesser]failures
 }
 
-// A guesser is who is tried from where.
+// A guesser is who is tried from where. The name is hashed: who sends it is nobody
+// yet, and it may be as long as a request.
 type guesser struct {
-	user string
+	user [sha256.Size]byte
 	peer netip.Addr
+}
+
+func newGuesser(user string, peer netip.Addr) guesser {
+	return guesser{sha256.Sum256([]byte(user)), peer.Unmap()}
 }
 
 type failures struct {

@@ -3,6 +3,7 @@ package auth
 import (
 	"errors"
 	"net/netip"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func TestGuessersAreStopped(t *testing.T) {
 
 func TestSuccessForgetsFailures(t *testing.T) {
 	var g guesses
-	who := guesser{"joe", netip.MustParseAddr("192.0.2.1")}
+	who := newGuesser("joe", netip.MustParseAddr("192.0.2.1"))
 	for range maxFailures - 1 {
 		g.fail(who)
 	}
@@ -60,17 +61,36 @@ func TestSuccessForgetsFailures(t *testing.T) {
 
 func TestGuessersThatAreRememberedAreBounded(t *testing.T) {
 	var g guesses
-	worst := guesser{"joe", netip.MustParseAddr("192.0.2.1")}
+	worst := newGuesser("joe", netip.MustParseAddr("192.0.2.1"))
 	for range maxFailures {
 		g.fail(worst)
 	}
 	for i := range 3 * maxGuessers {
-		g.fail(guesser{strconv.Itoa(i), worst.peer})
+		g.fail(newGuesser(strconv.Itoa(i), worst.peer))
 	}
 	if len(g.failed) > maxGuessers {
 		t.Errorf("%d are remembered, want %d at most", len(g.failed), maxGuessers)
 	}
 	if !g.blocked(worst) {
 		t.Error("who tries many names is let off for the first")
+	}
+}
+
+// Names of any length cost the same.
+func TestLongNamesAreNotKept(t *testing.T) {
+	var g guesses
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range 1000 {
+		g.fail(newGuesser(strconv.Itoa(i)+strings.Repeat("n", 100_000), netip.MustParseAddr("192.0.2.1")))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if len(g.failed) != 1000 {
+		t.Errorf("%d are remembered, want 1000", len(g.failed))
+	}
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
+		t.Errorf("1000 names of 100 KB: the heap has grown by %d bytes", grown)
 	}
 }

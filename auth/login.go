@@ -101,7 +101,7 @@ func (a *Authority) Authenticate(name, password string, c Credentials) (User, er
 
 func (a *Authority) password(name, password string, c Credentials) (User, error) {
 	c.Mechanism = or(c.Mechanism, Plain)
-	who := guesser{name, c.Peer.Unmap()}
+	who := newGuesser(name, c.Peer)
 	if a.guesses.blocked(who) {
 		return User{}, fmt.Errorf("%w: %w", ErrThrottled, refuse(c, "user '%s' - too many failed logins from this address, try again in a minute", name))
 	}
