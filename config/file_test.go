@@ -438,6 +438,9 @@ func TestWrongFilesAreNamed(t *testing.T) {
 		{"management_agent.filter_aggregated_queue_metrics_pattern = [", "r.conf:1: management_agent.filter_aggregated_queue_metrics_pattern = [: want a regular expression: error parsing regexp: missing closing ]: `[`"},
 		{"auth_mechanisms.1 = GSSAPI", "r.conf:1: auth_mechanisms.1 = GSSAPI: there is no mechanism GSSAPI: want some of [PLAIN AMQPLAIN ANONYMOUS EXTERNAL]"},
 		{"auth_backends.1 = ldap", "r.conf:1: auth_backends.1 = ldap: users are kept by the broker itself: only internal is there"},
+		// No value is right here, and none is shown.
+		{"definitions.https.url = https://u:secret@h/", "r.conf:1: definitions.https.url: definitions are read from local files only: set load_definitions"},
+		{"ssl_options.key.RSAPrivateKey = MIIE", "r.conf:1: ssl_options.key.RSAPrivateKey: certificates and keys are read from PEM files: set certfile, keyfile and cacertfile beside it"},
 		{"default_users.u.colour = red", "r.conf:1: there is no setting default_users.u.colour; did you mean default_users.u.configure, default_users.u.read or default_users.u.write?"},
 		{"default_policies.operator.p.expires = soon", "r.conf:1: default_policies.operator.p.expires = soon: expires of p: want a time such as 500ms, 10m, 2h or 7d"},
 		{"default_users.u.password = encrypted:abc", "r.conf:1: default_users.u.password is encrypted, and there is no passphrase: put [{rabbit, [{config_entry_decoder, [{passphrase, {file, \"...\"}}]}]}]. into advanced.config, or use $(NAME) to take the password from an environment variable"},

@@ -74,7 +74,10 @@ func (l *loader) chooseEntry(e entry) error {
 	}
 	for _, r := range restrictions() {
 		if _, ok := match(r.pattern, e.key); ok {
-			if !slices.Contains(r.allowed, e.value) {
+			switch {
+			case r.allowed == nil: // the value may be a private key, or have a password in it
+				return fmt.Errorf("%s: %s: %s", e.where(), e.key, r.why)
+			case !slices.Contains(r.allowed, e.value):
 				return fmt.Errorf("%s: %s = %s: %s", e.where(), e.key, e.value, r.why)
 			}
 			return nil
