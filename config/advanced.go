@@ -268,11 +268,14 @@ func listenerLines(key string, value erlTerm) ([][2]string, error) {
 
 // backendLines takes backends, and {BACKEND, BACKEND} for logins and permissions.
 func backendLines(value erlTerm) ([][2]string, error) {
+	if value.kind != erlList || len(value.items) == 0 { // without a line nobody would look at them
+		return nil, errors.New("want a list such as [rabbit_auth_backend_internal]")
+	}
 	var lines [][2]string
 	for i, item := range value.items {
 		key := "auth_backends." + strconv.Itoa(i+1)
 		if item.kind == erlTuple && len(item.items) == 2 {
-			lines = append(lines, [2]string{key + ".authn", item.items[0].text})
+			lines = append(lines, [2]string{key + ".authn", item.items[0].text}, [2]string{key + ".authz", item.items[1].text})
 			continue
 		}
 		lines = append(lines, [2]string{key, item.text})

@@ -29,7 +29,6 @@ func restrictions() []restriction {
 		{"management.listener.ssl_opts.cacerts.*", nil, inFiles},
 		{"management.listener.ssl_opts.cert", nil, inFiles},
 		{"management.listener.ssl_opts.key.*", nil, inFiles},
-		{"auth_backends.*.authn", nil, "users are kept by the broker itself: set auth_backends.1 = internal"},
 		{"message_interceptors.outgoing.timestamp.enabled", []string{"false"}, "deliveries get no header of their own: only false is there"},
 		{"management.disable_basic_auth", []string{"false"}, "there is no other login: only false is there"},
 		{"definitions.https.url", nil, "definitions are read from local files only: set load_definitions"},
