@@ -82,6 +82,7 @@ func (b *Broker) Start() (net.Addr, error) {
 	b.logSettings()
 	if err := b.build(); err != nil {
 		b.closeListeners()
+		b.server = nil
 		return nil, errors.Join(err, b.stopManagement(context.Background()), b.close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -40,9 +40,13 @@ func TestHTTPAPIAddressThatIsTaken(t *testing.T) {
 	defer l.Close()
 	cfg := testConfig(t)
 	cfg.ManagementListen = l.Addr().String()
-	_, err = New(cfg, nil).Start()
+	b := New(cfg, nil)
+	_, err = b.Start()
 	if err == nil || !strings.Contains(err.Error(), "--management-listen") {
 		t.Errorf("error %v, want one that names --management-listen", err)
+	}
+	if err := b.Stop(t.Context()); err == nil || err.Error() != "the broker is not running" {
+		t.Errorf("Stop: error %v", err)
 	}
 }
 
