@@ -39,6 +39,7 @@ type committer struct {
 	reserved   LogID      // as on disk, or about to be
 	buffers    [][]byte   // for chunks
 	queue      []*diskLog // the spare of Disk.queue
+	waits      func()     // before it waits for work; nil but in tests
 }
 
 // settleDelay is how long settled records may wait for a commit with new
@@ -155,11 +156,15 @@ func (c *committer) awaitWork(timer *time.Timer) (closed bool) {
 		if at := earlier(look, settled); !at.IsZero() {
 			timer.Reset(at.Sub(now))
 		}
+		if c.waits != nil {
+			c.waits()
+		}
 		select {
 		case <-s.wakeup:
 		case <-timer.C:
 		case <-s.stop:
 			urgent, dirty := s.work()
+			_, left = c.sift(false) // what came since, perhaps unseen: both cases are ready then
 			return !urgent && !dirty && !left
 		}
 	}

@@ -212,3 +212,29 @@ func TestSettlesWaitForCompany(t *testing.T) {
 		time.Sleep(time.Second)
 	})
 }
+
+// What is appended before Close is committed, even if the committer has looked for
+// it already and is about to wait.
+func TestCloseCommitsWhatIsPending(t *testing.T) {
+	for range 30 { // the committer takes one of two ways
+		e := new(slowEngine)
+		s := newDisk(Options{diskFree: func(string) (int64, error) { return 1 << 40, nil }}, e)
+		s.unlock = func() error { return nil }
+		l, _ := s.NewLog()
+		r, w := newWaiter()
+		appended := make(chan struct{})
+		s.com.waits = func() {
+			s.com.waits = nil
+			l.Append(testRecords(1), r)
+			close(appended)
+			<-s.stop
+		}
+		s.wg.Add(1)
+		go s.com.run()
+		<-appended
+		closeTest(t, s)
+		if w.wait() {
+			t.Fatal("Close has failed what was appended before it")
+		}
+	}
+}
