@@ -32,6 +32,31 @@ func TestHTTPAPIIsServed(t *testing.T) {
 	}
 }
 
+func TestHTTPAPIRefusesLongHeaders(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.ManagementListen = "127.0.0.1:0"
+	b := New(cfg, nil)
+	if _, err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, b)
+	for length, want := range map[int]int{30_000: http.StatusUnauthorized, 100_000: http.StatusRequestHeaderFieldsTooLarge} {
+		req, err := http.NewRequest("GET", "http://"+b.apiListener.Addr().String()+"/api/overview", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth(strings.Repeat("n", length), "")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("a name of %d bytes: status %d, want %d", length, resp.StatusCode, want)
+		}
+	}
+}
+
 func TestHTTPAPIAddressThatIsTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

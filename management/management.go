@@ -275,6 +275,10 @@ type listener struct {
 	addr     netip.AddrPort
 }
 
+// maxHeader bounds a request's first line and header, in bytes: who sends them may be
+// anybody, and some of it gets into the log.
+const maxHeader = 64 << 10
+
 // New returns a server and starts its sampler, which Shutdown ends.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), started: time.Now()}
@@ -284,10 +288,10 @@ func New(cfg Config) *Server {
 	s.streams = make(chan struct{}, maxStreams)
 	s.router = newRouter(s.cfg.PathPrefix, routes())
 	s.files = filesBelow(s.router.prefix)
-	s.http = http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: debugLog(s.log)}
+	s.http = http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, ErrorLog: debugLog(s.log)}
 	s.local = s.newLocalServer()
 	s.totals = newTotalsCollector(s)
-	s.metrics = http.Server{Handler: s.metricsHandler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: debugLog(s.log)}
+	s.metrics = http.Server{Handler: s.metricsHandler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, ErrorLog: debugLog(s.log)}
 	s.sampler = newSampler(&s.cfg)
 	s.sampler.sample() // what is there now has not just come
 	var ctx context.Context
