@@ -242,7 +242,7 @@ func arguments() []argument {
 		// Not validated: RabbitMQ 4.0 takes any value.
 		{"x-queue-master-locator", yes, no, no, anything},
 		{"x-delivery-limit", yes, yes, no, func(p *parser, v any) string { return integerIfAny(v, &p.DeliveryLimit) }},
-		{"x-consumer-timeout", yes, yes, yes, func(p *parser, v any) string { return integerIfAny(v, &p.ConsumerTimeout) }},
+		{"x-consumer-timeout", yes, yes, yes, func(p *parser, v any) string { return timeIfAny(v, &p.ConsumerTimeout) }},
 		// Not RabbitMQ's.
 		{"x-consumer-timeout-action", yes, yes, no, parseTimeoutActionArgument},
 		{"x-redelivery-delay", yes, yes, no, func(p *parser, v any) string { return nonNegative(v, maxExpiry, &p.RedeliveryDelay) }},
@@ -455,6 +455,15 @@ func anything(*parser, any) string { return "" }
 func integerIfAny(v any, to *int64) string {
 	if n, ok := frames.Integer(v); ok {
 		*to = n
+	}
+	return ""
+}
+
+// timeIfAny is integerIfAny for a time in milliseconds without a bound; see
+// Definition.time.
+func timeIfAny(v any, to *int64) string {
+	if n, ok := frames.Integer(v); ok {
+		*to = min(n, maxExpiry)
 	}
 	return ""
 }

@@ -229,12 +229,12 @@ func Merge(policy, operator *NamedDefinition) Policy {
 	}
 	d := MergeDefinitions(ours, theirs)
 	p.Definition = d
-	p.Expires = d.integer("expires", None)
-	p.MessageTTL = d.integer("message-ttl", None)
+	p.Expires = d.time("expires")
+	p.MessageTTL = d.time("message-ttl")
 	p.MaxLength = d.integer("max-length", None)
 	p.MaxLengthBytes = d.integer("max-length-bytes", None)
 	p.DeliveryLimit = d.integer("delivery-limit", NoDeliveryLimit)
-	p.ConsumerTimeout = d.integer("consumer-timeout", None)
+	p.ConsumerTimeout = d.time("consumer-timeout")
 	if s, ok := d["overflow"].(string); ok {
 		p.Overflow = parseOverflow(s)
 	}
@@ -256,6 +256,10 @@ func (d Definition) integer(key string, unset int64) int64 {
 	}
 	return unset
 }
+
+// time is a time in milliseconds that may be as long as one likes (RabbitMQ 4.0).
+// Here none is longer than maxExpiry, so that nothing overflows.
+func (d Definition) time(key string) int64 { return min(d.integer(key, None), maxExpiry) }
 
 func (d Definition) number(key string, unset float64) float64 {
 	if f, ok := jsonNumber(d[key]); ok {

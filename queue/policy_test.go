@@ -2,7 +2,9 @@ package queue
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -144,6 +146,29 @@ func TestEffective(t *testing.T) {
 	}
 	if s := Effective(Arguments{}, Policy{}); s.Overflow != DropHead || s.MaxLength != None || s.MessageTTL != None || s.Expires != None {
 		t.Errorf("zero values: %+v", s)
+	}
+}
+
+// Times that RabbitMQ does not bound must not overflow when they are added up, or
+// as durations: 1e13 ms does.
+func TestTimesWithoutBound(t *testing.T) {
+	for _, tt := range []struct{ set, want int64 }{
+		{math.MaxInt64, maxExpiry}, {1e13, maxExpiry}, {maxExpiry + 1, maxExpiry}, {maxExpiry, maxExpiry}, {1000, 1000},
+	} {
+		number := json.Number(strconv.FormatInt(tt.set, 10))
+		p := Merge(&NamedDefinition{"p", Definition{"expires": number, "message-ttl": number, "consumer-timeout": number}}, nil)
+		s := Effective(NewArguments(), p)
+		if s.Expires != tt.want || s.MessageTTL != tt.want || s.ConsumerTimeout != tt.want {
+			t.Errorf("a policy with %d: expires %d, message TTL %d, consumer timeout %d, want %d",
+				tt.set, s.Expires, s.MessageTTL, s.ConsumerTimeout, tt.want)
+		}
+		if p.Definition["expires"] != number {
+			t.Errorf("a policy with %d is shown as %v", tt.set, p.Definition)
+		}
+		a, err := ParseArguments(table("x-consumer-timeout", tt.set), "/", "q", true, false, false)
+		if err != nil || a.ConsumerTimeout != tt.want {
+			t.Errorf("x-consumer-timeout %d is %d, error %v, want %d", tt.set, a.ConsumerTimeout, err, tt.want)
+		}
 	}
 }
 

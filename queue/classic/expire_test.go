@@ -43,6 +43,10 @@ func TestQueueTTL(t *testing.T) {
 	})
 }
 
+func TestEndlessTimes(t *testing.T) {
+	bubble(t, queue.Spec{}, func(t *testing.T, h *queuetest.Harness) { h.WantEndlessTimes() })
+}
+
 func TestMessageTTLIsTheSmallerOne(t *testing.T) {
 	bubble(t, ttl(1000), func(t *testing.T, h *queuetest.Harness) {
 		h.Send(queuetest.TTL("own", 500))

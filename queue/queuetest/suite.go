@@ -4,6 +4,7 @@ package queuetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -299,6 +300,19 @@ func (h *Harness) WantCounts(ready, unacked int) {
 	if s.Ready != ready || s.Unacked != unacked {
 		h.T.Errorf("%d ready and %d unacknowledged, want %d and %d", s.Ready, s.Unacked, ready, unacked)
 	}
+}
+
+// WantEndlessTimes checks that a policy with the longest times that can be written
+// lets messages and the queue be. It needs a fake clock.
+func (h *Harness) WantEndlessTimes() {
+	h.T.Helper()
+	h.Queue.SetPolicy(queue.Merge(&queue.NamedDefinition{Name: "p", Definition: queue.Definition{
+		"expires": int64(math.MaxInt64), "message-ttl": int64(math.MaxInt64)}}, nil))
+	h.Publish("a")
+	time.Sleep(time.Hour)
+	h.Publish("b")
+	h.WantCounts(2, 0)
+	Equal(h.T, "why the queue ended", h.Ended(), nil)
 }
 
 // Equal compares lists.

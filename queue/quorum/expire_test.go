@@ -44,6 +44,10 @@ func TestExpiresAtTheHead(t *testing.T) {
 	})
 }
 
+func TestEndlessTimes(t *testing.T) {
+	bubble(t, queue.NewArguments(), func(h *queuetest.Harness) { h.WantEndlessTimes() })
+}
+
 func TestExpiryGoesOnBehindAHeadWithout(t *testing.T) {
 	bubble(t, queue.NewArguments(), func(h *queuetest.Harness) {
 		h.Publish("keep")
