@@ -259,9 +259,7 @@ func (c *conn) discard(d time.Duration) {
 func (c *conn) release() {
 	c.answerLate()
 	c.releaseChannels()
-	if c.vhost != nil {
-		c.vhost.ReleaseOwner(c)
-	}
+	c.releaseQueues()
 	if c.info.Load() != nil {
 		c.srv.event("connection.closed", c.closedEvent)
 	}
@@ -293,6 +291,13 @@ func (c *conn) releaseChannels() {
 	c.dirty, c.last = nil, nil
 }
 
+// releaseQueues deletes the connection's exclusive queues.
+func (c *conn) releaseQueues() {
+	if c.vhost != nil {
+		c.vhost.ReleaseOwner(c)
+	}
+}
+
 // fail closes the connection after an error in a method, or in none if id is 0.
 // The read loop goes on, for the client's close-ok.
 func (c *conn) fail(id frames.MethodID, err error) error {
@@ -308,6 +313,7 @@ func (c *conn) fail(id frames.MethodID, err error) error {
 		c.log.Warn("closing connection", zap.String("reason", e.ReplyText()), zap.String("user", c.user.Name))
 	}
 	c.releaseChannels()
+	c.releaseQueues() // others find the names free although the client may never answer (RabbitMQ 4.0)
 	c.sendClose(id, e)
 	c.state = closing
 	c.sock.SetReadDeadline(time.Now().Add(c.closeTimeout()))
