@@ -173,7 +173,7 @@ func (r *recovery) verifyNewest() {
 	r.chunks = slices.DeleteFunc(r.chunks, func(c *chunk) bool { return c == nil })
 }
 
-// verify checks all records of a chunk.
+// verify checks all records of a chunk, and the bodies they share.
 func (s *Disk) verify(id uint64) error {
 	d, err := s.directory(id)
 	if err != nil {
@@ -186,8 +186,37 @@ func (s *Disk) verify(id uint64) error {
 				return err
 			}
 		}
-		return nil
+		return d.checkShared(data)
 	})
+}
+
+// checkShared checks the shared bodies in the data of a chunk whose runs are good,
+// each one once.
+func (d *directory) checkShared(data []byte) error {
+	if d.runsLen == d.dataLen {
+		return nil
+	}
+	checked := make(map[uint64]bool) // by offset
+	for i := range d.entries {
+		e := &d.entries[i]
+		run := data[e.offset : e.offset+e.size]
+		dec := decoder{id: e.first}
+		var rec Record
+		for dec.off < len(run) {
+			ref, ok := dec.next(run[dec.off:], &rec)
+			if !ok {
+				return dec.corrupt()
+			}
+			if ref.size == 0 || checked[ref.off] {
+				continue
+			}
+			if _, err := ref.body(data[d.runsLen:]); err != nil {
+				return err
+			}
+			checked[ref.off] = true
+		}
+	}
+	return nil
 }
 
 // index enters the chunks that were found.

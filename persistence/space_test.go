@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // TestDeadChunksStayDead is the case in which Badger 4.9 brings deleted keys
@@ -190,6 +191,60 @@ func TestTornTail(t *testing.T) {
 			closeTest(t, s)
 		})
 	}
+}
+
+// What is torn of shared bodies, which are the end of a chunk, is found at Open like
+// all else, where the engine does not look: not in its newest file.
+func TestTornSharedBodyIsGivenUp(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, Options{Dir: dir})
+	logs := []Log{mustLog(t, s), mustLog(t, s)}
+	s.Together(func() {
+		for id := uint64(1); id <= 10; id++ {
+			body, shared := randomBody(4<<10), new(SharedBody)
+			for _, l := range logs {
+				l.Append([]Record{{ID: id, Body: body, Shared: shared}}, nil)
+			}
+		}
+	})
+	closeTest(t, s)
+	closeTest(t, openTest(t, Options{Dir: dir})) // begins another file
+	for _, path := range valueFiles(t, dir) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end := len(strings.TrimRight(string(b), "\x00")); end > 4<<10 {
+			clear(b[end-4<<10:])
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	core, logged := observer.New(zap.ErrorLevel)
+	s = openTest(t, Options{Dir: dir, Log: zap.New(core)})
+	defer closeTest(t, s)
+	for _, l := range logs {
+		l, err := s.OpenLog(l.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := loadedIDs(t, l); len(got) != 0 || len(l.Lanes()) != 0 {
+			t.Errorf("log %d has %v and loads %v, want nothing", l.ID(), l.Lanes(), got)
+		}
+	}
+	if n := logged.FilterMessageSnippet("given up").Len(); n != 1 {
+		t.Errorf("%d errors in the log say what is given up, want 1: %v", n, logged.All())
+	}
+}
+
+func valueFiles(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.vlog"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%d value files, %v; want 2 or more", len(files), err)
+	}
+	return files
 }
 
 func ids(lo, hi uint64) (all []uint64) {
