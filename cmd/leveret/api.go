@@ -15,10 +15,11 @@ import (
 
 // An api is the HTTP API of a broker. All fields are immutable.
 type api struct {
-	base           string // without a slash at the end and without /api
-	shown          string // where the broker is, for people
-	user, password string // without a user there is no login, over the socket
-	local          bool   // over the socket of a broker on this machine
+	base           string  // without a slash at the end and without /api
+	shown          string  // where the broker is, for people
+	user, password string  // without a user there is no login, over the socket
+	local          bool    // over the socket of a broker on this machine
+	service        service // the package's, if nothing named a broker and it answers there
 	http           *http.Client
 }
 

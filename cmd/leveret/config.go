@@ -43,15 +43,21 @@ func configCheckCommand() *cobra.Command {
 		Short: "Print the configuration in force and where each value comes from",
 		Long: "check reads flags, environment and files as serve does, and prints each setting\n" +
 			"that is not a default with where it comes from. It does not start a broker.\n" +
-			"All that is wrong is reported; the exit code is then 78.",
+			"All that is wrong is reported; the exit code is then 78. Where the package is installed\n" +
+			"and nothing names another broker, root sees the configuration of its service.",
 		Args: cobra.NoArgs,
 	}
 	addSettings(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "print defaults too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		values, cfg, err := config.Effective(givenFlags(cmd.Flags()), os.LookupEnv)
-		cfg.Notes = append(cfg.Notes, config.Misspelt(os.Environ())...)
+		flags := givenFlags(cmd.Flags())
+		packaged := findService("/", flags, os.LookupEnv)
+		values, cfg, err := config.Effective(flags, packaged.environment(os.LookupEnv))
+		cfg.Notes = append(cfg.Notes, config.Misspelt(append(os.Environ(), packaged.pairs()...))...)
+		if packaged != nil {
+			cfg.Notes = append([]string{packaged.remark()}, cfg.Notes...)
+		}
 		c := check(values, cfg, err, all)
 		print := c.print
 		if asJSON {

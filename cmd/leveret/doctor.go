@@ -45,6 +45,7 @@ type patient struct {
 	cfg      config.Config
 	now      time.Time
 	uid      int
+	unit     bool                                      // it is the service that a unit starts
 	files    func() (hard uint64, err error)           // of open files
 	volume   func(path string) (volume, error)         // that a folder is on
 	sync     func(dir string) (time.Duration, error)   // how long a small write takes to be safe
@@ -76,7 +77,8 @@ func doctorCommand() *cobra.Command {
 		Short: "Check the machine, the data folder and the configuration, and say what to do",
 		Long: "doctor takes the flags and variables of serve, looks at what a broker with them would run on, and at the one that\n" +
 			"runs. It changes nothing but for a small file in the data folder, which it removes. The exit code is 0 if all is\n" +
-			"well, 1 if there are warnings, 2 if there are errors.",
+			"well, 1 if there are warnings, 2 if there are errors. Where the package is installed and nothing names another\n" +
+			"broker, root looks at its service.",
 		Args: cobra.NoArgs,
 	}
 	addSettings(cmd.Flags())
@@ -93,18 +95,22 @@ func doctorCommand() *cobra.Command {
 
 // examine reads the configuration and makes all checks.
 func examine(ctx context.Context, flags map[string]string) []finding {
-	_, cfg, err := config.Effective(flags, os.LookupEnv)
-	found := []finding{{Check: "configuration", Level: fine, Text: "it is right"}}
+	packaged := findService("/", flags, os.LookupEnv)
+	_, cfg, err := config.Effective(flags, packaged.environment(os.LookupEnv))
+	found := []finding{{Check: "configuration", Level: fine, Text: or(packaged == nil, "it is right", packaged.remark()+"; it is right")}}
 	if err != nil {
 		found = nil
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			found = append(found, finding{"configuration", bad, line, "correct it; `leveret config check` shows what is in force"})
 		}
 	}
-	for _, remark := range config.Misspelt(os.Environ()) {
+	for _, remark := range config.Misspelt(append(os.Environ(), packaged.pairs()...)) {
 		found = append(found, finding{"configuration", warning, remark, "correct the name, or unset the variable"})
 	}
 	p := newPatient(cfg)
+	if packaged != nil {
+		p.uid, p.unit = packaged.uid(p.uid), true
+	}
 	for _, check := range p.checks() {
 		found = append(found, check(ctx)...)
 	}

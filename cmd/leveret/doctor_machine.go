@@ -23,6 +23,9 @@ const (
 // checkFiles looks at the hard limit: the broker raises its own to it.
 func (p *patient) checkFiles(context.Context) []finding {
 	const name = "open files"
+	if p.unit {
+		return one(name, fine, "the unit of the service has a limit of its own (LimitNOFILE=)", "")
+	}
 	hard, err := p.files()
 	switch {
 	case err != nil:

@@ -92,15 +92,17 @@ func open(cmd *cobra.Command, o *options) (*session, error) {
 	if !slices.Contains(formatters, o.formatter) {
 		return nil, exitf(exitUsage, "there is no formatter %q; take one of %s", o.formatter, strings.Join(formatters, ", "))
 	}
-	return &session{
+	s := &session{
 		api: newAPI(o, os.LookupEnv), opts: o, flags: cmd.Flags(), cmd: cmd, env: os.LookupEnv,
 		in: cmd.InOrStdin(), out: cmd.OutOrStdout(),
-	}, nil
+	}
+	s.nameService()
+	return s, nil
 }
 
 // newAPI finds where the broker is and who asks. A broker on this machine is
-// asked over the socket in its data directory, if no other is named; there is
-// no login then unless one is given. In the container of a broker the variables
+// asked over the socket in its data directory, or in that of the package's service,
+// if no other is named; there is no login then unless one is given. In the container of a broker the variables
 // that set it up are enough.
 func newAPI(o *options, lookup func(string) (string, bool)) *api {
 	env := func(name string) string {
@@ -111,9 +113,13 @@ func newAPI(o *options, lookup func(string) (string, bool)) *api {
 	url := cmp.Or(o.url, env("LEVERET_URL"))
 	user, password := cmp.Or(o.user, env("LEVERET_USER")), cmp.Or(o.password, env("LEVERET_PASSWORD"))
 	if url == "" {
-		if path := adminSocket(o.dataDir, lookup); path != "" {
+		path, packaged := adminSocket(o.dataDir, lookup), service(nil)
+		if path == "" && o.dataDir == "" {
+			path, packaged = serviceSocket("/", lookup)
+		}
+		if path != "" {
 			client.Transport = overSocket(path)
-			return &api{base: "http://127.0.0.1", shown: path, user: user, password: cmp.Or(password, "guest"), http: client, local: true}
+			return &api{base: "http://127.0.0.1", shown: path, user: user, password: cmp.Or(password, "guest"), http: client, local: true, service: packaged}
 		}
 	}
 	listen := env("LEVERET_MANAGEMENT_LISTEN")
