@@ -31,7 +31,7 @@ func (q *Queue) take(batch []queue.Entry) (writes queue.Writes, todo bool) {
 		return 0, false
 	}
 	q.mu.Lock()
-	if q.unique != nil {
+	if q.unique != nil && q.siftsAtOnceLocked() {
 		if batch = q.siftLocked(batch); len(batch) == 0 {
 			return 0, false
 		}
@@ -226,8 +226,14 @@ func (q *Queue) clearRecordsLocked() {
 
 // roomLocked says whether a queue that refuses publishes takes the message. It
 // does what a refusal asks for. Consumers first take what they can, as they
-// would have if the batch had come one by one.
+// would have if the batch had come one by one. A duplicate is not taken, either,
+// and is no refusal.
 func (q *Queue) roomLocked(e *queue.Entry, r *message.Receipt) bool {
+	if q.unique != nil && !q.unique.Add(e.Msg) {
+		q.count.duplicates++
+		q.count.published--
+		return false
+	}
 	size := int64(len(e.Msg.Body))
 	if q.fitsLocked(1, size) {
 		return true

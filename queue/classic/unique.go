@@ -6,6 +6,11 @@ import (
 	"github.com/leveretmq/leveret/queue"
 )
 
+// siftsAtOnceLocked says whether the duplicates of a batch are dropped before it is
+// looked at. Of a queue that refuses publishes each message is sifted in its turn,
+// see roomLocked: what is like a refused one must not be confirmed.
+func (q *Queue) siftsAtOnceLocked() bool { return !q.refuses || q.state != running }
+
 // siftLocked drops the duplicates of a batch. They count as enqueued for their
 // publishers. If nothing is left it unlocks.
 func (q *Queue) siftLocked(batch []queue.Entry) []queue.Entry {

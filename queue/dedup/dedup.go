@@ -63,12 +63,12 @@ func (s *Set) of(properties []byte) (id ID, ok bool) {
 // receipt that is there no more, that is in lost: the caller releases it.
 func (s *Set) Sift(batch []queue.Entry) (rest []queue.Entry, lost []*message.Receipt) {
 	for i := range batch {
-		if s.add(&batch[i]) {
+		if s.Add(batch[i].Msg) {
 			continue
 		}
 		rest = append(make([]queue.Entry, 0, len(batch)), batch[:i]...)
 		for j := i + 1; j < len(batch); j++ {
-			if s.add(&batch[j]) {
+			if s.Add(batch[j].Msg) {
 				rest = append(rest, batch[j])
 			}
 		}
@@ -77,9 +77,9 @@ func (s *Set) Sift(batch []queue.Entry) (rest []queue.Entry, lost []*message.Rec
 	return batch, nil
 }
 
-// add takes note of a message; it returns false if it is a duplicate.
-func (s *Set) add(e *queue.Entry) bool {
-	id, ok := s.of(e.Msg.Header)
+// Add takes note of a message; it returns false if it is a duplicate.
+func (s *Set) Add(m *message.Message) bool {
+	id, ok := s.of(m.Header)
 	if !ok {
 		return true
 	}

@@ -28,6 +28,8 @@ func RunDedup(t *testing.T, factory queue.Factory) {
 		{"KeptWhileItWaits", func(a *queue.Arguments) { a.RedeliveryDelay = 100 }, testKeptWhileItWaits},
 		{"KeptThroughRestart", plain, testKeptThroughRestart},
 		{"DuplicatesAreConfirmed", plain, testDuplicatesAreConfirmed},
+		{"DuplicatesOfRefusedAreRefused", refusing, testDuplicatesOfRefused},
+		{"DuplicatesAreConfirmedByAFullQueue", refusing, testDuplicateOfTheLast},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -161,4 +163,32 @@ func testDuplicatesAreConfirmed(h *Harness) {
 			h.T.Errorf("batch %d: settled %t, refused %v, failed %t", i, c.Done(), refused, failed)
 		}
 	}
+}
+
+func refusing(a *queue.Arguments) { a.MaxLength, a.Overflow = 1, queue.RejectPublish }
+
+func testDuplicatesOfRefused(h *Harness) {
+	h.Send(identified("x"))
+	h.Send(identified("y")) // the one that is too many is taken by some types of queue
+	before := h.Queue.Status()
+	c := h.SendConfirmed(identified("a"), identified("a"), identified("b"), identified("a"))
+	refused, _ := c.Refused()
+	Equal(h.T, "refused", refused, []uint64{1, 2, 3, 4})
+	s := h.Queue.Status()
+	if n := s.Refused - before.Refused; !c.Done() || s.Duplicates != 0 || n != 4 || s.Ready != before.Ready {
+		h.T.Errorf("settled once %t, %d duplicates, %d refused, %d ready, want true, 0, 4, %d", c.Done(), s.Duplicates, n, s.Ready, before.Ready)
+	}
+	h.Drain()
+	h.wantTaken("a", true)
+}
+
+func testDuplicateOfTheLast(h *Harness) {
+	c := h.SendConfirmed(identified("a"), identified("a"))
+	if refused, failed := c.Refused(); !c.Done() || len(refused) > 0 || failed {
+		h.T.Errorf("settled once %t, refused %v, failed %t, want the message and its duplicate to be confirmed", c.Done(), refused, failed)
+	}
+	if s := h.Queue.Status(); s.Published != 1 || s.Duplicates != 1 || s.Refused != 0 {
+		h.T.Errorf("%d published, %d duplicates, %d refused, want 1, 1, 0", s.Published, s.Duplicates, s.Refused)
+	}
+	h.WantDrain("a")
 }
