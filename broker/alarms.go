@@ -30,7 +30,7 @@ const (
 )
 
 // alarms raises and clears the alarms that stop publishers. One goroutine runs
-// it; it alone touches the fields, but for changed.
+// it; it alone touches the fields, but for the last ones.
 type alarms struct {
 	server *amqp.Server
 	store  persistence.Store
@@ -42,7 +42,9 @@ type alarms struct {
 
 	memory, disk, failed bool // what was said last
 
-	changed atomic.Int64 // the limit that an operator has set; 0 is none
+	changed atomic.Int64  // the limit that an operator has set; 0 is none
+	stop    atomic.Bool   // the limit is 0: publishers are stopped whatever is in use
+	look    chan struct{} // has one when memory is to be looked at now; capacity 1; nil is never
 }
 
 // run watches the store and the memory until ctx ends.
@@ -57,6 +59,8 @@ func (a *alarms) run(ctx context.Context) {
 			return
 		case <-changed:
 			a.checkStore()
+		case <-a.look:
+			timer.Reset(a.checkMemory())
 		case <-timer.C:
 			timer.Reset(a.checkMemory())
 		}
@@ -89,7 +93,27 @@ func (a *alarms) checkStore() {
 }
 
 // memoryLimit is the limit in force, in bytes. Any goroutine may ask.
-func (a *alarms) memoryLimit() int64 { return cmp.Or(a.changed.Load(), a.limit) }
+func (a *alarms) memoryLimit() int64 {
+	if a.stop.Load() {
+		return 0
+	}
+	return cmp.Or(a.changed.Load(), a.limit)
+}
+
+// setMemoryLimit changes the limit, in bytes, and has memory looked at now. It
+// returns the last one that was not 0. Any goroutine may call it.
+func (a *alarms) setMemoryLimit(bytes int64) (before int64) {
+	before = cmp.Or(a.changed.Load(), a.limit)
+	if bytes > 0 {
+		a.changed.Store(bytes)
+	}
+	a.stop.Store(bytes == 0)
+	select {
+	case a.look <- struct{}{}:
+	default: // it will be already
+	}
+	return before
+}
 
 // checkMemory blocks publishers while the process takes more memory than it
 // may, and says when to look again.
@@ -103,7 +127,7 @@ func (a *alarms) checkMemory() time.Duration {
 	if a.memory {
 		threshold = limit / 100 * memoryClear
 	}
-	if high := used > threshold; high != a.memory {
+	if high := limit == 0 || used > threshold; high != a.memory {
 		a.setMemory(high, used)
 	}
 	if a.memory {

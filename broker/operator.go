@@ -29,11 +29,11 @@ func (o operator) MemoryLimit() int64 { return o.b.alarms.memoryLimit() }
 func (o operator) MemoryAvailable() int64 { return o.b.cfg.MemoryAvailable }
 
 // SetMemoryLimit implements management.Operator. The collector's limit follows
-// if it was the broker's before.
+// if it was the broker's before; one of 0 would have it collect all the time.
 func (o operator) SetMemoryLimit(bytes int64) {
 	before := o.b.alarms.memoryLimit()
-	o.b.alarms.changed.Store(bytes)
-	if debug.SetMemoryLimit(-1) == before {
+	last := o.b.alarms.setMemoryLimit(bytes)
+	if bytes > 0 && debug.SetMemoryLimit(-1) == last {
 		debug.SetMemoryLimit(bytes)
 	}
 	o.b.log.Info("memory limit changed", zap.Int64("limit", bytes), zap.Int64("before", before))

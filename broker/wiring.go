@@ -99,7 +99,7 @@ func (b *Broker) build() error {
 	authority.OnEvent = b.vhosts.Event
 	b.alarms = &alarms{
 		server: b.server, store: b.store, vhosts: b.vhosts, budget: vhosts.Memory,
-		limit: b.cfg.MemoryLimit, inUse: memoryInUse, log: b.log,
+		limit: b.cfg.MemoryLimit, inUse: memoryInUse, log: b.log, look: make(chan struct{}, 1),
 	}
 	if err := b.buildManagement(authority, vhosts.Memory); err != nil {
 		return err

@@ -12,7 +12,8 @@ type Operator interface {
 	// errors are for who asks.
 	SetLogLevel(category, level string) error
 	// MemoryLimit and SetMemoryLimit are about how much memory the broker may
-	// take, MemoryAvailable is how much there is; in bytes.
+	// take, MemoryAvailable is how much there is; in bytes. A limit of 0 stops
+	// publishers.
 	MemoryLimit() int64
 	SetMemoryLimit(bytes int64)
 	MemoryAvailable() int64
@@ -69,13 +70,13 @@ func putLogLevel(r *request) (reply, error) {
 
 // putMemoryLimit handles PUT /nodes/N/memory-limit: set_vm_memory_high_watermark
 // of RabbitMQ. The body has the limit in bytes, or as a fraction of the memory
-// that there is.
+// that there is; a fraction of 0 stops publishers.
 func putMemoryLimit(r *request) (reply, error) {
 	o, b, err := r.operator()
 	if err != nil {
 		return reply{}, err
 	}
-	n, err := b.share(o.MemoryAvailable(), 1)
+	n, err := b.share(o.MemoryAvailable(), 1, "0 or more")
 	if err != nil {
 		return reply{}, err
 	}
@@ -91,7 +92,7 @@ func putDiskFreeLimit(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	n, err := b.share(o.MemoryAvailable(), math.MaxInt32)
+	n, err := b.share(o.MemoryAvailable(), math.MaxInt32, moreThanZero)
 	if err != nil {
 		return reply{}, err
 	}
@@ -101,23 +102,26 @@ func putDiskFreeLimit(r *request) (reply, error) {
 	return noContent, nil
 }
 
-// share reads a size: the member bytes, or fraction, which is one of the whole
-// and at most so much.
-func (b body) share(whole int64, most float64) (int64, error) {
+// moreThanZero is the least that a size may be, unless 0 has a meaning.
+const moreThanZero = "more than 0"
+
+// share reads a size: the member bytes, or fraction, which is one of the whole and
+// at most so much.
+func (b body) share(whole int64, most float64, least string) (int64, error) {
 	n, there, err := b.integer("bytes")
 	if err != nil {
 		return 0, err
 	}
 	if there && n <= 0 {
-		return 0, badRequest("bytes must be more than 0")
+		return 0, badRequest("bytes must be %s", moreThanZero)
 	}
 	if there {
 		return n, nil
 	}
 	number, _ := b["fraction"].(json.Number)
 	f, err := number.Float64()
-	if err != nil || !(f > 0 && f <= most) {
-		return 0, badRequest("give bytes, or a fraction of the memory: more than 0, and at most %v", most)
+	if err != nil || !(f >= 0 && f <= most) || f == 0 && least == moreThanZero {
+		return 0, badRequest("give bytes, or a fraction of the memory: %s, and at most %v", least, most)
 	}
 	return int64(min(f*float64(whole), math.MaxInt64/2)), nil
 }

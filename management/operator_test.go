@@ -35,6 +35,8 @@ func TestSettingsOfARunningNode(t *testing.T) {
 		{"/log-level", `{"level":"debug","category":"queue"}`, 204},
 		{"/memory-limit", `{"fraction":0.25}`, 204},
 		{"/memory-limit", `{"fraction":1.5}`, 400},
+		{"/memory-limit", `{"fraction":-0.1}`, 400},
+		{"/memory-limit", `{"bytes":0}`, 400},
 		{"/memory-limit", `{"fraction":"x"}`, 400},
 		{"/memory-limit", `{}`, 400},
 		{"/disk-free-limit", `{"bytes":"123"}`, 204},
@@ -53,6 +55,11 @@ func TestSettingsOfARunningNode(t *testing.T) {
 		t.Errorf("the operator was told %+v, want a disk limit of twice the memory, and listeners", *o)
 	}
 	has(t, a.do("GET", node, "", 200), J{"mem_limit": 250.0})
+	a.do("PUT", node+"/disk-free-limit", `{"fraction":0}`, 400)
+	a.do("PUT", node+"/memory-limit", `{"fraction":0}`, 204)
+	if o.memory != 0 {
+		t.Errorf("the operator was told of a memory limit of %d, want 0", o.memory)
+	}
 	o.failure = errors.New("there is no log level \"x\"")
 	has(t, a.do("PUT", node+"/log-level", `{"level":"x"}`, 400), J{"reason": `there is no log level "x"`})
 	a.do("PUT", "/nodes/other/log-level", `{"level":"debug"}`, 404)

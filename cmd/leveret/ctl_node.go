@@ -92,7 +92,8 @@ func limitArgument(args []string, word string) (body map[string]any, text string
 		return map[string]any{"bytes": n}, value + " bytes", nil
 	}
 	f, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(f > 0) || word == "absolute" && f > 1 {
+	ofMemory := word == "absolute" // where 0 stops publishers (RabbitMQ 4.0)
+	if err != nil || !(f >= 0) || f == 0 && !ofMemory || f > 1 && ofMemory {
 		return nil, "", exitf(exitData, "%q is no fraction: the threshold should be a fraction between 0.0 and 1.0", value)
 	}
 	return map[string]any{"fraction": f}, value + " times the total RAM", nil

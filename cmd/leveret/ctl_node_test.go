@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -53,6 +54,29 @@ func TestSuspendListeners(t *testing.T) {
 		t.Fatalf("after resume_listeners: %v", err)
 	}
 	again.Close()
+}
+
+// With a limit of 0 the memory alarm stops publishers, whatever is in use.
+func TestMemoryLimitOfZero(t *testing.T) {
+	startBroker(t)
+	for _, step := range []struct {
+		limit  string
+		alarms int // exit code of check_local_alarms
+	}{{"0", exitUnavailable}, {"0.0", exitUnavailable}, {"0.5", 0}} {
+		if code, _, errs := call(t, "", "rabbitmqctl", "set_vm_memory_high_watermark", step.limit); code != 0 {
+			t.Fatalf("set_vm_memory_high_watermark %s: exit %d, %s", step.limit, code, errs)
+		}
+		code := -1
+		for deadline := time.Now().Add(10 * time.Second); code != step.alarms && time.Now().Before(deadline); {
+			code, _, _ = call(t, "", "rabbitmq-diagnostics", "check_local_alarms")
+		}
+		if code != step.alarms {
+			t.Errorf("with a limit of %s check_local_alarms: exit %d, want %d", step.limit, code, step.alarms)
+		}
+	}
+	if code, _, _ := call(t, "", "rabbitmqctl", "set_vm_memory_high_watermark", "absolute", "0"); code != exitData {
+		t.Errorf("absolute 0: exit %d, want %d", code, exitData)
+	}
 }
 
 func TestMemoryLimitIsShown(t *testing.T) {
