@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -133,6 +134,38 @@ func measure(b *testing.B, size int, fn func()) {
 	b.StopTimer()
 	b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N), "cpu-ns/op")
 	b.ReportMetric(float64(writtenBytes()-written)/float64(b.N*size), "written/payload")
+}
+
+// BenchmarkFanout appends one record to each of many logs, in another order than
+// that of their ids, as an exchange does, and waits for all.
+func BenchmarkFanout(b *testing.B) {
+	for _, n := range []int{500, 50_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			s := openTest(b, Options{Dir: b.TempDir(), MaxUncommitted: 1 << 30})
+			defer closeTest(b, s)
+			logs := make([]Log, n)
+			for i := range logs {
+				logs[i], _ = s.NewLog()
+			}
+			rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { logs[i], logs[j] = logs[j], logs[i] })
+			recs := benchRecords(1, 100)
+			cpu := cpuTime()
+			b.ResetTimer()
+			for range b.N {
+				recs[0].Shared = new(SharedBody)
+				r, w := newWaiter()
+				r.Hold(n - 1)
+				s.Together(func() {
+					for _, l := range logs {
+						l.Append(recs, r)
+					}
+				})
+				w.wait()
+				recs[0].ID++
+			}
+			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N*n), "cpu-ns/record")
+		})
+	}
 }
 
 // BenchmarkCommitAlone is the latency of one commit at rest: append one record, wait.

@@ -33,7 +33,6 @@ type committer struct {
 	nextChunk  uint64
 	published  uint64     // no chunk from this id on is in the index
 	chunks     []*chunk   // by id, those alive and some dead ones
-	taken      []*batch   // in flight
 	markers    []uint64   // dead markers on disk, or about to be
 	lowWater   uint64     // as on disk, or about to be
 	reserved   LogID      // as on disk, or about to be

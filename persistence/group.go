@@ -283,7 +283,6 @@ func (c *committer) index(bt *built, sp *span, slot int, done []*message.Receipt
 	l.mu.Unlock()
 	c.s.records.Add(uint64(sp.records))
 	if finished {
-		c.taken = without(c.taken, b)
 		c.s.putBatch(b)
 	}
 	return slot, done

@@ -242,7 +242,6 @@ func (c *committer) gatherBatches(r *round) {
 	for _, l := range queue {
 		own := true
 		for _, b := range l.takePending() {
-			c.taken = append(c.taken, b)
 			if l.ahead {
 				ahead = append(ahead, b)
 				continue
