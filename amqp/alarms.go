@@ -65,8 +65,8 @@ func (c *conn) waitAlarm(ctx context.Context) error {
 	}
 	c.blocked.Store(true)
 	defer c.blocked.Store(false)
-	c.beats.pause(true)
-	defer c.beats.pause(false)
+	c.beats.pause()
+	defer c.beats.resume()
 	for cleared != nil {
 		select {
 		case <-cleared:
@@ -89,7 +89,9 @@ func (c *conn) waitStores(ctx context.Context) error {
 		return nil
 	}
 	c.toWrite = 0
+	c.beats.pause()
 	err := c.srv.cfg.Wait(ctx, writes)
+	c.beats.resume()
 	if ctx.Err() != nil {
 		return nil // the next read says why
 	}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leveretmq/leveret/frames"
@@ -19,13 +20,19 @@ type beats struct {
 	conn *conn
 	half time.Duration
 
-	mu             sync.Mutex // guards the fields below; held for one tick
-	timer          *time.Timer
-	stopped        bool
-	ticks          int
-	silent         int // whole intervals without a byte from the client
-	received, sent uint64
-	paused         bool // the reader does not read: the client cannot be heard
+	// waits is raised when the reader begins to wait and when it is through with
+	// that. It is odd while the client cannot be heard.
+	waits  atomic.Uint32
+	unread atomic.Bool // the reader waits for the client to read: that it does is a sign of life
+
+	mu      sync.Mutex // guards the fields below; held for one tick
+	timer   *time.Timer
+	stopped bool
+	ticks   int
+	silent  int    // whole intervals without a sign of life
+	heard   uint64 // bytes, at the last whole interval
+	waited  uint32 // waits, then
+	sent    uint64
 }
 
 func startBeats(c *conn) *beats {
@@ -60,24 +67,38 @@ func (b *beats) tick() {
 
 // silentLocked says whether the client is to be given up. b.mu must be held.
 func (b *beats) silentLocked() bool {
-	received := b.conn.received.Load()
-	if received != b.received || b.paused {
-		b.received, b.silent = received, 0
+	heard, waits := b.conn.received.Load(), b.waits.Load()
+	if b.unread.Load() {
+		heard += b.conn.sent.Load()
+	}
+	if heard != b.heard || waits != b.waited || waits%2 == 1 {
+		b.heard, b.waited, b.silent = heard, waits, 0
 		return false
 	}
 	b.silent++
 	return b.silent >= 2
 }
 
-// pause stops and resumes watching the client; sending goes on.
-func (b *beats) pause(paused bool) {
-	if b == nil {
-		return
+// pause stops watching the client until resume, as its reader waits for something else
+// (RabbitMQ 4.0); sending goes on.
+func (b *beats) pause() {
+	if b != nil {
+		b.waits.Add(1)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.paused = paused
-	b.received = 0 // whatever came meanwhile counts as life
+}
+
+// resume ends what pause began. Whatever came meanwhile counts as life.
+func (b *beats) resume() {
+	if b != nil {
+		b.waits.Add(1)
+	}
+}
+
+// reads says whether the reader waits for the client to read.
+func (b *beats) reads(waiting bool) {
+	if b != nil {
+		b.unread.Store(waiting)
+	}
 }
 
 func (b *beats) stop() {

@@ -50,7 +50,9 @@ func (c *conn) answerLate() bool {
 		return true
 	}
 	c.leave() // the wait is for the disk
+	c.beats.pause()
 	err := late.changes.Wait()
+	c.beats.resume()
 	replies := late.replies
 	late.replies = nil
 	if err != nil {

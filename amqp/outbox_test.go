@@ -50,10 +50,10 @@ func TestAGetThatCannotBeSentGoesBack(t *testing.T) {
 }
 
 // manyGets is a client that has sent a request for each of 1000 messages of 64 KB in
-// queue "q" and does not read the answers.
-func manyGets(t *testing.T, s *Server) *rawClient {
+// queue "q" and does not read the answers, or heartbeats.
+func manyGets(t *testing.T, s *Server, heartbeat uint16) *rawClient {
 	t.Helper()
-	publisher, c := tuned(t, s, 0), tuned(t, s, 0)
+	publisher, c := tuned(t, s, 0), tuned(t, s, heartbeat)
 	for _, c := range []*rawClient{publisher, c} {
 		c.method(1, &frames.ChannelOpen{})
 		c.want(frames.ChannelOpenOkID)
@@ -66,7 +66,7 @@ func manyGets(t *testing.T, s *Server) *rawClient {
 		gets = frames.AppendMethod(gets, 1, &frames.BasicGet{Queue: "q"})
 	}
 	synctest.Wait()
-	go c.write(gets) // in reads of up to 4 KB at first
+	go c.sock.Write(gets) // until the connection ends; in reads of 4 KB at first
 	synctest.Wait()
 	if st := statusOf(t, s, "q"); st.Unacked*64_000 > 3*outboxHardLimit {
 		t.Errorf("%d messages of 64 kB are out to a client that does not read, want at most %d", st.Unacked, 3*outboxHardLimit/64_000)
@@ -77,7 +77,7 @@ func manyGets(t *testing.T, s *Server) *rawClient {
 func TestGetsStopWhenNobodyReadsTheAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestServer(t, zap.NewNop())
-		c := manyGets(t, s)
+		c := manyGets(t, s, 0)
 		for i := range 1000 {
 			if m := c.want(frames.BasicGetOkID).(*frames.BasicGetOk); m.DeliveryTag != uint64(i+1) || m.MessageCount != uint32(999-i) {
 				t.Fatalf("answer %d has the tag %d and %d left, want %d and %d", i, m.DeliveryTag, m.MessageCount, i+1, 999-i)
@@ -91,7 +91,7 @@ func TestGetsStopWhenNobodyReadsTheAnswers(t *testing.T) {
 func TestGetsOfAClosedConnectionEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestServer(t, zap.NewNop())
-		c := manyGets(t, s)
+		c := manyGets(t, s, 0)
 		s.running()[1].force(frames.Unboundf(frames.ConnectionForced, "bye"))
 		synctest.Wait()
 		if st := statusOf(t, s, "q"); st.Ready != 1000 || st.Got > 3*outboxHardLimit/64_000 {

@@ -291,16 +291,19 @@ func (c *conn) pause(ctx context.Context) error {
 
 // waitRoom waits while the client does not read what it is sent.
 func (c *conn) waitRoom(ctx context.Context) {
-	for {
-		room := c.out.full()
-		if room == nil {
-			return
-		}
+	room := c.out.full()
+	if room == nil {
+		return
+	}
+	c.beats.reads(true)
+	defer c.beats.reads(false)
+	for room != nil {
 		select {
 		case <-room:
 		case <-ctx.Done():
 			return
 		}
+		room = c.out.full()
 	}
 }
 

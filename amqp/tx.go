@@ -108,7 +108,9 @@ func (tx *transaction) publish(ch *channel) (partial bool) {
 	lost := ch.pub.Lost()
 	ch.conn.toWrite |= ch.pub.Flush()
 	r.Release()
+	ch.conn.beats.pause()
 	<-tx.complete
+	ch.conn.beats.resume()
 	refused, failed := r.Outcome()
 	return lost || failed || len(refused) > 0
 }
