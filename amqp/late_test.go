@@ -106,6 +106,18 @@ func TestLateAnswersComeInOrder(t *testing.T) {
 	c.want(frames.ConnectionCloseOkID)
 }
 
+func TestLateAnswersComeBeforeThatOfAReplyQueue(t *testing.T) {
+	c, _, _ := dialSlow(t)
+	b := declare(nil, "a", false)
+	b = frames.AppendMethod(b, 1, &frames.QueueDeclare{Queue: replyToName, Passive: true})
+	c.write(b)
+	for _, want := range []string{"a", replyToName} {
+		if m := c.want(frames.QueueDeclareOkID).(*frames.QueueDeclareOk); m.Queue != want {
+			t.Errorf("the answer is about queue %q, want %q", m.Queue, want)
+		}
+	}
+}
+
 // What comes before bytes that are no frame counts.
 func TestBadFrameComesAfterLateAnswers(t *testing.T) {
 	c, store, _ := dialSlow(t)
