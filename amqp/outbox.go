@@ -437,8 +437,8 @@ func (o *outbox) close(discard bool) {
 	}
 }
 
-// keepDeliveries is how many entries an emptied pending keeps room for; more is
-// given back, so that an idle connection is small.
+// keepDeliveries is how many deliveries, and segments, an emptied pending keeps room
+// for; more is given back, so that an idle connection is small.
 const keepDeliveries = 1 << 15
 
 // reset empties p and keeps its memory, unless it has grown large.
@@ -447,6 +447,9 @@ func (p *pending) reset() {
 	clear(p.segments)
 	p.encoded = nil
 	p.segments, p.deliveries, p.frames, p.bytes, p.sole = p.segments[:0], p.deliveries[:0], p.frames[:0], 0, false
+	if cap(p.segments) > keepDeliveries {
+		p.segments = nil
+	}
 	if cap(p.deliveries) > keepDeliveries {
 		p.deliveries = nil
 	}

@@ -105,3 +105,17 @@ func TestGetsOfAClosedConnectionEnd(t *testing.T) {
 		}
 	})
 }
+
+func TestAnEmptiedOutboxIsSmall(t *testing.T) {
+	ch, _, q := newTestChannel(true)
+	d := testBatch(1, 0)[0]
+	for range 2 * keepDeliveries {
+		ch.conn.out.get(ch, d, q, true, 0)
+	}
+	var p pending
+	ch.conn.out.next(&p)
+	p.reset()
+	if s, d := cap(p.segments), cap(p.deliveries); s > keepDeliveries || d > keepDeliveries {
+		t.Errorf("room for %d segments and %d deliveries is kept, want at most %d", s, d, keepDeliveries)
+	}
+}

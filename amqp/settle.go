@@ -71,7 +71,8 @@ func (ch *channel) takeTags(tag uint64, multiple bool) (list []outstanding, ok b
 	return list, ok
 }
 
-// settle hands deliveries back to their queues, in runs of one consumer's.
+// settle hands deliveries back to their queues, in runs of one consumer's. The list
+// is empty then, and the connection keeps no more memory for the next than keepRing.
 func (ch *channel) settle(list []outstanding, how queue.Outcome) {
 	run := ch.conn.run[:0]
 	for i := range list {
@@ -82,12 +83,18 @@ func (ch *channel) settle(list []outstanding, how queue.Outcome) {
 			run = run[:0]
 		}
 	}
+	if cap(run) > keepRing {
+		run = nil
+	}
 	ch.conn.run = run
 	total := len(list)
 	if how == queue.Accepted {
 		ch.counts.acked.Add(uint64(total))
 	}
 	clear(list)
+	if cap(ch.conn.scratch) > keepRing {
+		ch.conn.scratch = nil
+	}
 	if total > 0 && ch.window.Give(total) {
 		ch.resumeConsumers()
 	}

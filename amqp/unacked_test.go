@@ -141,3 +141,17 @@ func TestUnackedSettlesWithoutAllocating(t *testing.T) {
 		t.Errorf("%v allocations, want 0", got)
 	}
 }
+
+func TestALargeAckLeavesNoLargeMemoryBehind(t *testing.T) {
+	ch, c, q := newTestChannel(false)
+	batch := testBatch(1000, 1)
+	for range 200 {
+		ch.unacked.push(batch, c)
+	}
+	if err := ch.settleTags(200_000, true, queue.Accepted); err != nil || q.settled != 200_000 {
+		t.Fatalf("settled %d, %v", q.settled, err)
+	}
+	if list, run := cap(ch.conn.scratch), cap(ch.conn.run); list > keepRing || run > keepRing {
+		t.Errorf("room for %d and %d deliveries is kept, want at most %d", list, run, keepRing)
+	}
+}
