@@ -33,6 +33,10 @@ func (q *Queue) windowNow() int64 {
 // retryAfter is how long a queue waits after a read that failed.
 const retryAfter = time.Second
 
+// spillAgain is how long a queue keeps its transient messages in memory after it
+// could not spill them: what files and disks are short of often passes.
+const spillAgain = 30 * time.Second
+
 // pageOutLocked drops from memory what is in a log, or can go to one, until the
 // budget of all queues is no longer exceeded. The head of each lane stays.
 func (q *Queue) pageOutLocked() {
@@ -77,20 +81,32 @@ func (q *Queue) pageLaneLocked(i int, durable queue.ID, keep, need int64) (freed
 		}
 		l.split(keep)
 	}
-	for l.tail.n > 0 && freed < need {
-		next := l.tail.front()
-		if !next.stored && !q.canSpillLocked(i, next.id) || next.stored && next.id > durable {
+	for freed < need {
+		run := q.pageableLocked(i, durable, need-freed)
+		if len(run) == 0 || !q.spillLocked(run, i) {
 			break
 		}
-		if !next.stored {
-			q.spillLocked(next, i)
+		for range run {
+			freed += q.pageLocked(l)
 		}
-		freed += q.pageLocked(l)
 	}
-	q.flushSpillLocked(l)
 	l.tailSize -= freed
 	q.memory -= freed
 	return freed
+}
+
+// pageableLocked is the first messages of a lane's tail, in their places, as far as
+// each is in a log or can go to one, until they weigh need.
+func (q *Queue) pageableLocked(i int, durable queue.ID, need int64) []item {
+	run := q.lanes[i].tail.run()
+	for n := range run {
+		it := &run[n]
+		if need <= 0 || n == maxRecords || it.stored && it.id > durable || !it.stored && !q.canSpillLocked(i, it.id) {
+			return run[:n]
+		}
+		need -= int64(it.msg.Size())
+	}
+	return run
 }
 
 // split leaves as much of the head as keep says and makes the rest the tail.
@@ -127,30 +143,39 @@ func (p *pages) add(it *item) {
 // take the message; if there is no log, one is asked for. A message that was read
 // back from it stays in memory: ids have to rise in a log.
 func (q *Queue) canSpillLocked(i int, id queue.ID) bool {
-	if p := &q.lanes[i].paged; p.spill != nil {
+	p, a := &q.lanes[i].paged, &q.after
+	switch {
+	case a.spillAt > 0 && a.spillAt > q.nowLocked():
+	case p.spill != nil:
 		return id > p.spilledTo
-	}
-	if q.env.Spill != nil && !q.after.noSpill && !q.after.spilling {
-		q.after.wantSpill, q.after.spillLane = true, i
+	case q.env.Spill != nil && !a.spilling:
+		a.wantSpill, a.spillLane = true, i
 	}
 	return false
 }
 
-// spillLocked puts a message into the lane's spill log, with the next flush.
-func (q *Queue) spillLocked(it *item, i int) {
-	if len(q.records) == maxRecords {
-		q.flushSpillLocked(&q.lanes[i])
+// spillLocked puts those of some messages that are in no log into the lane's spill
+// log. It returns false if that has none of them, as its store has failed, which the
+// store's owner tells.
+func (q *Queue) spillLocked(run []item, i int) bool {
+	for k := range run {
+		if it := &run[k]; !it.stored {
+			q.records = append(q.records, persistence.Record{})
+			fill(&q.records[len(q.records)-1], it, i, nil)
+		}
 	}
-	q.records = append(q.records, persistence.Record{})
-	fill(&q.records[len(q.records)-1], it, i, nil)
-	q.lanes[i].paged.spilledTo = it.id
-}
-
-func (q *Queue) flushSpillLocked(l *lane) {
-	if len(q.records) > 0 {
-		l.paged.spill.Append(q.records, nil)
-		q.clearRecordsLocked()
+	if len(q.records) == 0 {
+		return true
 	}
+	p := &q.lanes[i].paged
+	taken := p.spill.Append(q.records, nil)
+	if taken {
+		p.spilledTo = queue.ID(q.records[len(q.records)-1].ID)
+	} else {
+		q.after.spillAt = q.nowLocked() + spillAgain.Milliseconds()
+	}
+	q.clearRecordsLocked()
+	return taken
 }
 
 // openSpillLocked opens a spill log and unlocks. Each lane has its own, as ids
@@ -165,11 +190,15 @@ func (q *Queue) openSpillLocked() (more bool) {
 	a.spilling = false
 	switch {
 	case err != nil:
-		a.noSpill = true
-		q.env.Log.Error("transient messages stay in memory: no spill log", zap.String("queue", q.text()), zap.Error(err))
+		if a.spillAt == 0 { // else it was said before
+			q.env.Log.Error("transient messages stay in memory as long as no spill log can be opened: see that there are free space and file handles",
+				zap.String("queue", q.text()), zap.Error(err))
+		}
+		a.spillAt = q.nowLocked() + spillAgain.Milliseconds()
 	case q.state != running:
 		log.Drop()
 	default:
+		a.spillAt = 0
 		q.lanes[i].paged.spill = log
 		q.proceedLocked()
 	}

@@ -19,6 +19,9 @@ import (
 // paged out.
 type paged struct {
 	*queuetest.Harness
+	spill  *queuetest.Store // of transient messages
+	full   error            // why no log can be made there; nil if one can
+	asked  int              // how often one was wanted
 	spills []*queuetest.Log
 }
 
@@ -27,9 +30,12 @@ func newPaged(t *testing.T, spec queue.Spec, spill bool) *paged {
 	p := &paged{}
 	env := queue.Env{Memory: queue.NewBudget(1)}
 	if spill {
-		store := queuetest.NewStore()
+		p.spill = queuetest.NewStore()
 		env.Spill = func() (persistence.Log, error) {
-			log, err := store.NewLog()
+			if p.asked++; p.full != nil {
+				return nil, p.full
+			}
+			log, err := p.spill.NewLog()
 			p.spills = append(p.spills, log.(*queuetest.Log))
 			return log, err
 		}
@@ -134,6 +140,43 @@ func TestSpillingIsTold(t *testing.T) {
 	if w := p.Send(queuetest.Message("c")); w != 0 {
 		t.Errorf("a queue that has spilled gives something to write: %b", w)
 	}
+}
+
+func TestNothingIsSpilledIntoAFailedStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaged(t, queue.Spec{}, true)
+		p.fill(0, 500, queuetest.Message)
+		p.wantInMemory(atMost)
+		p.spill.FailAppends(true)
+		p.fill(500, 1000, queuetest.Message)
+		if n := p.Queue.Status().InMemory; n < 500 {
+			t.Errorf("%d messages are in memory, want all that were published to a failed store, 500", n)
+		}
+		p.spill.FailAppends(false)
+		time.Sleep(spillAgain)
+		p.fill(1000, 1100, queuetest.Message)
+		p.wantInMemory(atMost)
+		p.wantNumbers(0, 1100)
+		p.WantCounts(0, 0)
+	})
+}
+
+func TestSpillIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaged(t, queue.Spec{}, true)
+		p.full = errors.New("too many open files")
+		p.fill(0, 300, queuetest.Message)
+		p.full = nil
+		time.Sleep(spillAgain - time.Millisecond)
+		p.fill(300, 310, queuetest.Message)
+		if n := p.Queue.Status().InMemory; n != 310 || p.asked != 1 {
+			t.Errorf("%d messages are in memory and a log was wanted %d times, want 310 and once", n, p.asked)
+		}
+		time.Sleep(time.Millisecond)
+		p.fill(310, 320, queuetest.Message)
+		p.wantInMemory(atMost)
+		p.wantNumbers(0, 320)
+	})
 }
 
 func TestTransientStaysWithoutSpill(t *testing.T) {

@@ -19,10 +19,10 @@ type after struct {
 	broken    bool          // the last load failed: wait for the alarm
 	wantSpill bool          // a log for transient messages is needed
 	spilling  bool          // it is being opened
-	noSpill   bool          // there is none to be had
 	loading   chan struct{} // closed when the present load is over; nil if there is none
 	epoch     int           // rises when messages that are paged out are dropped unread
 	spillLane int           // whose spill log is wanted
+	spillAt   int64         // the last attempt to spill failed: when to try again, Unix milliseconds; else 0
 	ended     string        // why the queue has ended itself, until its owner was told
 }
 

@@ -19,6 +19,7 @@ type Store struct {
 	last  persistence.LogID
 	held  bool
 	fail  error         // of Load
+	lost  bool          // Append takes nothing
 	gate  chan struct{} // Load waits until it is closed; nil if it does not
 	loads int           // calls of Load
 }
@@ -37,6 +38,13 @@ func (s *Store) Hold() {
 func (s *Store) FailLoads(err error) {
 	s.mu.Lock()
 	s.fail = err
+	s.mu.Unlock()
+}
+
+// FailAppends makes every Append fail, or none.
+func (s *Store) FailAppends(on bool) {
+	s.mu.Lock()
+	s.lost = on
 	s.mu.Unlock()
 }
 
@@ -185,6 +193,14 @@ func (l *Log) ID() persistence.LogID { return l.id }
 
 func (l *Log) Append(recs []persistence.Record, r *message.Receipt) (taken bool) {
 	l.s.mu.Lock()
+	if l.s.lost {
+		l.s.mu.Unlock()
+		if r != nil {
+			r.Fail()
+			r.Release()
+		}
+		return false
+	}
 	for i := range recs {
 		if recs[i].ID <= l.last {
 			panic(fmt.Sprintf("queuetest: record %d appended after %d", recs[i].ID, l.last))
