@@ -1,7 +1,11 @@
 package management
 
 import (
+	"bytes"
 	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/leveretmq/leveret/auth"
@@ -19,9 +23,19 @@ func extensions(*request) (reply, error) {
 	return ok([]object{{{"javascript", "dispatcher.js"}}})
 }
 
+// maxLogin is the largest login form, in bytes: anybody may send one (RabbitMQ 4.0).
+const maxLogin = 64_000
+
 // loginForm handles the form of RabbitMQ's login page.
 func loginForm(r *request) (reply, error) {
-	r.http.Body = http.MaxBytesReader(r.w, r.http.Body, r.s.cfg.MaxBodySize)
+	raw, err := r.readBody(maxLogin)
+	if errors.Is(err, errTooLarge) {
+		err = &failure{http.StatusRequestEntityTooLarge, "bad_request", fmt.Sprintf("a login must not have more than %d bytes", maxLogin)}
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	r.http.Body = io.NopCloser(bytes.NewReader(raw))
 	name, password := r.http.PostFormValue("username"), r.http.PostFormValue("password")
 	if _, err := r.login(name, password); err != nil {
 		return reply{}, err

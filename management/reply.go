@@ -173,7 +173,7 @@ func (s *Server) release(b *[]byte) {
 }
 
 // slowClient is how long a client may take for one bit of an answer that is sent in
-// bits.
+// bits, and for the next bytes of a body.
 const slowClient = 30 * time.Second
 
 // begin begins an answer in JSON that is sent in bits. Send says whether the client

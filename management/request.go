@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
@@ -54,14 +55,41 @@ func (r *request) flag(name string) bool { return r.query.Get(name) == "true" }
 // rawBody reads the request's body up to the limit.
 func (r *request) rawBody() ([]byte, error) {
 	limit := r.s.cfg.MaxBodySize
-	b, err := io.ReadAll(http.MaxBytesReader(r.w, r.http.Body, limit))
+	b, err := r.readBody(limit)
+	if errors.Is(err, errTooLarge) {
+		err = badRequest("the request body is larger than the limit of %d bytes; raise management.http.max_body_size", limit)
+	}
+	return b, err
+}
+
+var errTooLarge = errors.New("the request body is too large")
+
+// readBody reads the request's body; errTooLarge if it has more than limit bytes.
+func (r *request) readBody(limit int64) ([]byte, error) {
+	b, err := io.ReadAll(http.MaxBytesReader(r.w, &steadyBody{r.http.Body, http.NewResponseController(r.w)}, limit))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, badRequest("the request body is larger than the limit of %d bytes; raise management.http.max_body_size", limit)
+		return nil, errTooLarge
 	}
 	if err != nil {
 		return nil, badRequest("the request body could not be read: %s", err)
 	}
 	return b, nil
+}
+
+// A steadyBody ends with an error when nothing of it has come for as long as a
+// slowClient may take.
+type steadyBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+// Read implements io.Reader.
+func (b *steadyBody) Read(p []byte) (n int, err error) {
+	b.control.SetReadDeadline(time.Now().Add(slowClient)) // a test's writer has none
+	if n, err = b.ReadCloser.Read(p); err == io.EOF {
+		b.control.SetReadDeadline(time.Time{}) // of the connection, for the next request
+	}
+	return n, err
 }
 
 // body reads the request's body, a JSON object. No body is an empty one, and so is

@@ -1,11 +1,16 @@
 package management
 
 import (
+	"bufio"
 	"compress/gzip"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestCredentials(t *testing.T) {
@@ -266,4 +271,66 @@ func TestSettingsAreText(t *testing.T) {
 	if got := w.Header().Get("Content-Type"); w.Code != 200 || w.Body.String() != "heartbeat = 30s  # default\n" || got != "text/plain; charset=utf-8" {
 		t.Errorf("%d %q of type %s, want the settings as text", w.Code, w.Body, got)
 	}
+}
+
+func TestLoginForm(t *testing.T) {
+	a := newAPI(t, nil)
+	form := func(r *http.Request) {
+		r.Header.Del("Authorization")
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for _, tt := range []struct {
+		body string
+		code int
+	}{
+		{"username=guest&password=guest", 200},
+		{"username=guest&password=x", 401},
+		{"username=guest&password=guest&x=" + strings.Repeat("x", 100_000), 413},
+		{strings.Repeat("a=&", 33_000) + "username=guest&password=guest", 413},
+	} {
+		if w := a.request("POST", "/login", tt.body, form); w.Code != tt.code {
+			t.Errorf("login of %d bytes = %d %s, want %d", len(tt.body), w.Code, w.Body, tt.code)
+		}
+	}
+}
+
+// one is a listener with one connection.
+type one struct {
+	net.Listener
+	conns chan net.Conn
+}
+
+func (l one) Accept() (net.Conn, error) {
+	c, ok := <-l.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (l one) Addr() net.Addr { return &net.TCPAddr{} }
+func (l one) Close() error   { return nil }
+
+func TestABodyThatDoesNotComeEndsTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		client, server := net.Pipe()
+		l := one{conns: make(chan net.Conn, 1)}
+		l.conns <- server
+		var serving sync.WaitGroup
+		serving.Go(func() { a.s.Serve(t.Context(), l) })
+		fmt.Fprintf(client, "POST /api/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 29\r\n\r\nusername=guest")
+		began := time.Now()
+		w, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); w.StatusCode != 400 || took != slowClient {
+			t.Errorf("status %d after %s, want 400 after %s", w.StatusCode, took, slowClient)
+		}
+		client.Close()
+		close(l.conns)
+		a.s.Shutdown(t.Context())
+		serving.Wait()
+	})
 }
