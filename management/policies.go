@@ -30,6 +30,28 @@ func policies(operator bool) handler {
 	}
 }
 
+// queuePolicies handles GET /queues/V/N/policies, which RabbitMQ does not have: the
+// policies that fit a queue, the one in force first.
+func queuePolicies(r *request) (reply, error) {
+	return r.fittingPolicies(r.vhost.QueuePolicies(r.arg("queue")))
+}
+
+// exchangePolicies handles GET /exchanges/V/N/policies; see queuePolicies.
+func exchangePolicies(r *request) (reply, error) {
+	return r.fittingPolicies(r.vhost.ExchangePolicies(r.exchangeArg("exchange")))
+}
+
+func (r *request) fittingPolicies(fitting []vhost.Policy, err error) (reply, error) {
+	if err != nil {
+		return reply{}, orNotFound(err)
+	}
+	list := []object{}
+	for i := range fitting {
+		list = append(list, policyObject(r.vhost.Name(), &fitting[i]))
+	}
+	return plain(list)
+}
+
 func findPolicy(v *vhost.VHost, name string, operator bool) *vhost.Policy {
 	for _, p := range v.Policies(operator) {
 		if p.Name == name {

@@ -68,6 +68,8 @@ func summaries() map[string]string {
 		"DELETE /queues/{vhost}/{queue}":                                      "Delete a queue; if-empty=true and if-unused=true are conditions",
 		"GET /queues/{vhost}/{queue}/bindings":                                "Bindings to a queue",
 		"DELETE /queues/{vhost}/{queue}/contents":                             "Drop the ready messages of a queue",
+		"GET /queues/{vhost}/{queue}/policies":                                "Policies that fit a queue, the one in force first",
+		"GET /exchanges/{vhost}/{exchange}/policies":                          "Policies that fit an exchange, the one in force first",
 		"GET /queues/{vhost}/{queue}/unacked":                                 "Unacknowledged messages with who holds them and for how long, paged",
 		"POST /queues/{vhost}/{queue}/get":                                    "Get messages, and acknowledge or requeue them",
 		"POST /queues/{vhost}/{queue}/peek":                                   "Look at ready messages and change nothing; count, offset, filter, truncate",

@@ -1,6 +1,7 @@
 package management
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -236,6 +237,24 @@ func TestPolicies(t *testing.T) {
 	a.is("/parameters/operator_policy/%2F/o", `{"value":{"pattern":"","apply-to":"all","definition":{"max-length":3},"priority":0},"vhost":"/","component":"operator_policy","name":"o"}`)
 	a.do("DELETE", "/policies/%2F/p", "", 204)
 	a.do("DELETE", "/policies/%2F/p", "", 404)
+}
+
+// All policies that fit, whose patterns may have a look-ahead, the one in force first.
+func TestPoliciesThatFit(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", "", 201)
+	policy := func(name, pattern, applyTo string, priority int) string {
+		return fmt.Sprintf(`{"vhost":"/","name":%q,"pattern":%q,"apply-to":%q,"definition":{"max-length":5},"priority":%d}`, name, pattern, applyTo, priority)
+	}
+	b, c := policy("b", "^q", "queues", 2), policy("c", "^(?!amq.).*", "all", 2)
+	d := policy("d", ".*", "all", 1)
+	for name, body := range map[string]string{"b": b, "c": c, "d": d, "x": policy("x", "^x", "all", 9), "y": policy("y", ".*", "streams", 9)} {
+		a.do("PUT", "/policies/%2F/"+name, body, 201)
+	}
+	a.is("/queues/%2F/q/policies", "["+b+","+c+","+d+"]")
+	a.is("/exchanges/%2F/amq.topic/policies", "["+d+"]")
+	a.do("GET", "/queues/%2F/none/policies", "", 404)
+	a.do("GET", "/exchanges/%2F/none/policies", "", 404)
 }
 
 func TestPolicyRefusals(t *testing.T) {

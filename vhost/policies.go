@@ -284,6 +284,43 @@ func best(list map[string]*Policy, fits func(*Policy) bool) *Policy {
 	return top
 }
 
+// QueuePolicies lists the policies that fit a queue, the one in force first: 404 if
+// there is no such queue.
+func (v *VHost) QueuePolicies(name string) ([]Policy, error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	e := v.queues[name]
+	if e == nil {
+		return nil, v.errNoQueue(name)
+	}
+	return ranked(v.policies.user, func(p *Policy) bool { return p.fitsQueue(e) }), nil
+}
+
+// ExchangePolicies is QueuePolicies for an exchange.
+func (v *VHost) ExchangePolicies(name string) ([]Policy, error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	e := v.exchanges[name]
+	if e == nil {
+		return nil, v.errNoExchange(name)
+	}
+	return ranked(v.policies.user, func(p *Policy) bool { return p.fitsExchange(e) }), nil
+}
+
+// ranked are the policies that fit, in the order of best.
+func ranked(list map[string]*Policy, fits func(*Policy) bool) []Policy {
+	var fitting []Policy
+	for _, p := range list {
+		if fits(p) {
+			fitting = append(fitting, *p)
+		}
+	}
+	slices.SortFunc(fitting, func(a, b Policy) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
+	})
+	return fitting
+}
+
 // fitsQueue: a policy with a key that the queue's type does not support is not
 // applied at all (RabbitMQ 4.0).
 func (p *Policy) fitsQueue(e *queueEntry) bool {

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -79,43 +78,17 @@ func restartVHost(ctx context.Context, s *session, _ []string) error {
 	return orMissing(err, exitData, "Virtual host '%s' does not exist", s.opts.vhost)
 }
 
-// policiesThatMatch applies the patterns itself: the API tells the one in force
-// only.
 func policiesThatMatch(ctx context.Context, s *session, args []string) error {
 	kind, name := s.flag("object-type"), args[0]
 	if kind != "queue" && kind != "exchange" {
 		return exitf(exitUsage, "--object-type is queue or exchange, not %q", kind)
 	}
-	var o object
-	if err := s.api.get(ctx, apiPath(kind+"s", s.opts.vhost, name), &o); err != nil {
+	var matching []object
+	if err := s.api.get(ctx, apiPath(kind+"s", s.opts.vhost, name, "policies"), &matching); err != nil {
 		return orMissing(err, exitData, "Object (queue, stream, exchange, etc) was not found")
 	}
-	var all []object
-	if err := s.api.get(ctx, apiPath("policies", s.opts.vhost), &all); err != nil {
-		return err
-	}
-	matching := slices.DeleteFunc(all, func(p object) bool {
-		re, err := regexp.Compile(p.text("pattern"))
-		return err != nil || !re.MatchString(name) || !appliesTo(p.text("apply-to"), kind, o.text("type"))
-	})
-	slices.SortStableFunc(matching, func(a, b object) int {
-		return cmp.Or(cmp.Compare(number(b["priority"]), number(a["priority"])), cmp.Compare(a.text("name"), b.text("name")))
-	})
 	s.say("Listing policies that match %s '%s' in vhost '%s' ...", kind, name, s.opts.vhost)
 	return s.print(tableOf(same("name pattern apply-to definition priority"), matching))
-}
-
-// appliesTo says whether a policy for this kind of thing is for one of a type.
-func appliesTo(policy, kind, queueType string) bool {
-	switch policy {
-	case "all", "":
-		return true
-	case "classic_queues", "quorum_queues":
-		return kind == "queue" && policy == queueType+"_queues"
-	case "streams":
-		return kind == "queue" && queueType == "stream"
-	}
-	return policy == kind+"s"
 }
 
 func authAttempts(ctx context.Context, s *session, _ []string) error {
