@@ -3,6 +3,7 @@ package management
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -52,7 +53,27 @@ func (a *accessLog) line(r *http.Request, status int, bytes int64) string {
 		peer = addr.String()
 	}
 	return fmt.Sprintf("%s - %s [%s] %s %d %d %s %s\n", peer, inner(user), a.now().Format("02/Jan/2006:15:04:05 -0700"),
-		strconv.Quote(r.Method+" "+r.URL.RequestURI()+" "+r.Proto), status, bytes, strconv.Quote(r.Referer()), strconv.Quote(r.UserAgent()))
+		strconv.Quote(r.Method+" "+loggedURI(r.URL)+" "+r.Proto), status, bytes, strconv.Quote(r.Referer()), strconv.Quote(r.UserAgent()))
+}
+
+// passwordPath is what a password follows in a path.
+const passwordPath = "/auth/hash_password/"
+
+// loggedURI is what a log may have of a request's URL.
+func loggedURI(u *url.URL) string {
+	if strings.Contains(u.Path, passwordPath) {
+		return loggedPath(u)
+	}
+	return u.RequestURI()
+}
+
+// loggedPath is what a log may have of a request's path.
+func loggedPath(u *url.URL) string {
+	before, _, has := strings.Cut(u.Path, passwordPath)
+	if !has {
+		return u.Path
+	}
+	return before + passwordPath + "..."
 }
 
 // inner quotes a text and takes the quotes off, and what could be blanks.

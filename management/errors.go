@@ -97,7 +97,7 @@ func failureOf(err error) *failure {
 func (r *request) fail(err error) {
 	f := failureOf(err)
 	if f == nil {
-		r.s.log.Error("request failed", zap.String("method", r.http.Method), zap.String("path", r.http.URL.Path), zap.Error(err))
+		r.s.log.Error("request failed", zap.String("method", r.http.Method), zap.String("path", loggedPath(r.http.URL)), zap.Error(err))
 		f = &failure{http.StatusInternalServerError, "internal_error", "the request failed; the broker's log has the reason"}
 	}
 	if f == errNoCredentials {

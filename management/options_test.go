@@ -3,6 +3,7 @@ package management
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,11 +36,27 @@ func TestHeadersThatAreConfigured(t *testing.T) {
 	}
 }
 
+func TestPathsAreLoggedWithoutPasswords(t *testing.T) {
+	for path, want := range map[string]string{
+		"/api/auth/hash_password/s3cret/more": "/api/auth/hash_password/...",
+		"/api/queues/%2F/q":                   "/api/queues///q",
+	} {
+		u, err := url.Parse(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := loggedPath(u); got != want {
+			t.Errorf("%s is logged as %s, want %s", path, got, want)
+		}
+	}
+}
+
 func TestAccessLog(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	a := newAPI(t, func(c *Config) { c.Options.AccessLog = dir })
 	ask(t, a.s.http.Handler, "GET", "/api/whoami?x=1", func(r *http.Request) { r.Header.Set("User-Agent", "a\"\nb") })
 	ask(t, a.s.http.Handler, "GET", "/api/whoami", func(r *http.Request) { r.SetBasicAuth("no body", "sesame") })
+	ask(t, a.s.http.Handler, "GET", "/api/auth/hash%5fpassword/s3cret?s3cret", nil)
 	files, err := filepath.Glob(filepath.Join(dir, "access.log.*"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("files %q, error %v", files, err)
@@ -49,14 +66,17 @@ func TestAccessLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	if len(lines) != 2 {
-		t.Fatalf("got %q, want two lines", lines)
+	if len(lines) != 3 {
+		t.Fatalf("got %q, want three lines", lines)
 	}
 	if !strings.HasPrefix(lines[0], "127.0.0.1 - guest [") || !strings.Contains(lines[0], `] "GET /api/whoami?x=1 HTTP/1.1" 200 `) || !strings.HasSuffix(lines[0], ` "" "a\"\nb"`) {
 		t.Errorf("got %s", lines[0])
 	}
 	if !strings.HasPrefix(lines[1], `127.0.0.1 - no\x20body [`) || !strings.Contains(lines[1], " 401 ") || strings.Contains(lines[1], "sesame") {
 		t.Errorf("got %s", lines[1])
+	}
+	if !strings.Contains(lines[2], `"GET /api/auth/hash_password/... HTTP/1.1" 200 `) || strings.Contains(lines[2], "s3cret") {
+		t.Errorf("got %s", lines[2])
 	}
 }
 

@@ -104,7 +104,7 @@ func (r *request) recovered() {
 	case v == http.ErrAbortHandler: //nolint:errorlint // a panic value is compared as it is
 		panic(v)
 	}
-	r.s.log.Error("request failed", zap.String("method", r.http.Method), zap.String("path", r.http.URL.Path),
+	r.s.log.Error("request failed", zap.String("method", r.http.Method), zap.String("path", loggedPath(r.http.URL)),
 		zap.Any("panic", v), zap.ByteString("stack", debug.Stack()))
 	r.fail(errors.New("panic"))
 }
