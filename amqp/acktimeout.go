@@ -23,6 +23,7 @@ type ackWatch struct {
 	rest    atomic.Int64             // its period while nothing is out, a time.Duration
 	stopped atomic.Bool              // the channel has ended
 	limits  map[queue.Queue]ackLimit // of the queues whose deliveries may be out
+	many    int                      // limits: those in vain are forgotten before there are more
 	late    lateTags
 }
 
@@ -42,6 +43,10 @@ func (ch *channel) watchAcks(q queue.Queue) {
 	}
 	if w.limits == nil {
 		w.limits = make(map[queue.Queue]ackLimit)
+	}
+	if len(w.limits) >= w.many {
+		ch.pruneLimits()
+		w.many = 2 * max(fewLimits, len(w.limits))
 	}
 	w.limits[q] = ch.conn.ackLimit(q)
 	late, wait := ch.lateAcks()
@@ -132,30 +137,30 @@ func (ch *channel) checkAcks() error {
 // fewLimits is how many queues a channel may watch in vain.
 const fewLimits = 16
 
-// renewLimits looks up what holds for the queues now, and forgets those of which
-// nothing is out and nothing will come.
+// renewLimits looks up what holds for the queues now.
 func (ch *channel) renewLimits() {
 	w := &ch.timeouts
-	var used map[queue.Queue]bool
 	if len(w.limits) > fewLimits {
-		used = make(map[queue.Queue]bool)
-		ch.conn.out.mu.Lock()
-		for _, c := range ch.consumers {
-			used[c.queue] = true
-		}
-		ch.unacked.each(func(o *outstanding) bool {
-			used[o.c.queue] = true
-			return true
-		})
-		ch.conn.out.mu.Unlock()
+		ch.pruneLimits()
 	}
 	for q := range w.limits {
-		if used != nil && !used[q] {
-			delete(w.limits, q)
-		} else {
-			w.limits[q] = ch.conn.ackLimit(q)
-		}
+		w.limits[q] = ch.conn.ackLimit(q)
 	}
+}
+
+// pruneLimits forgets the queues of which nothing is out and nothing will come.
+func (ch *channel) pruneLimits() {
+	used := make(map[queue.Queue]bool)
+	ch.conn.out.mu.Lock()
+	for _, c := range ch.consumers {
+		used[c.queue] = true
+	}
+	ch.unacked.each(func(o *outstanding) bool {
+		used[o.c.queue] = true
+		return true
+	})
+	ch.conn.out.mu.Unlock()
+	maps.DeleteFunc(ch.timeouts.limits, func(q queue.Queue, _ ackLimit) bool { return !used[q] })
 }
 
 // lateAcks are the deliveries that are late, and in how long another one of those

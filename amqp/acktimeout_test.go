@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,9 +13,9 @@ import (
 
 // consumeWithTimeout is a client that consumes from a queue of which late
 // deliveries go back.
-func consumeWithTimeout(t *testing.T, ms int32, prefetch uint16) *rawClient {
+func consumeWithTimeout(t *testing.T, s *Server, ms int32, prefetch uint16) *rawClient {
 	t.Helper()
-	c := tuned(t, newTestServer(t, zap.NewNop()), 0)
+	c := tuned(t, s, 0)
 	c.method(1, &frames.ChannelOpen{})
 	c.want(frames.ChannelOpenOkID)
 	c.call(&frames.QueueDeclare{Queue: "q", Arguments: frames.Table{{Name: "x-consumer-timeout", Value: ms},
@@ -44,7 +45,7 @@ func (c *rawClient) declareCount() uint32 {
 
 func TestLateDeliveryGoesBackAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := consumeWithTimeout(t, 5000, 2)
+		c := consumeWithTimeout(t, newTestServer(t, zap.NewNop()), 5000, 2)
 		start := time.Now()
 		c.write(appendPublish(nil, 1, "q", []byte{0, 0}, []byte("late")))
 		first := c.wantDelivery(false, "late")
@@ -77,7 +78,7 @@ func TestLateDeliveryGoesBackAlone(t *testing.T) {
 
 func TestLateAckOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := consumeWithTimeout(t, 5000, 3)
+		c := consumeWithTimeout(t, newTestServer(t, zap.NewNop()), 5000, 3)
 		for _, body := range []string{"a", "b", "c"} {
 			c.write(appendPublish(nil, 1, "q", []byte{0, 0}, []byte(body)))
 			c.wantDelivery(false, body)
@@ -101,7 +102,7 @@ func TestLateAckOfSeveral(t *testing.T) {
 // One channel, two queues: each has its own time.
 func TestTimeoutOfEachQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := consumeWithTimeout(t, 2000, 0)
+		c := consumeWithTimeout(t, newTestServer(t, zap.NewNop()), 2000, 0)
 		c.call(&frames.QueueDeclare{Queue: "slow", Arguments: frames.Table{{Name: "x-consumer-timeout", Value: int32(30000)}}}, frames.QueueDeclareOkID)
 		c.call(&frames.BasicConsume{Queue: "slow", ConsumerTag: "d"}, frames.BasicConsumeOkID)
 		start := time.Now()
@@ -120,6 +121,33 @@ func TestTimeoutOfEachQueue(t *testing.T) {
 		if d := time.Since(start); d != 30*time.Second {
 			t.Errorf("closed after %v, want 30 s", d)
 		}
+	})
+}
+
+// A channel that uses one short-lived queue after the other watches those in use only.
+func TestQueuesInUseAreWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer(t, zap.NewNop())
+		c := consumeWithTimeout(t, s, 5000, 0)
+		c.write(appendPublish(nil, 1, "q", []byte{0, 0}, []byte("late")))
+		c.wantDelivery(false, "late")
+		for i := range 200 {
+			name := fmt.Sprint(i)
+			c.call(&frames.QueueDeclare{Queue: name}, frames.QueueDeclareOkID)
+			c.call(&frames.BasicConsume{Queue: name, ConsumerTag: name}, frames.BasicConsumeOkID)
+			c.write(appendPublish(nil, 1, name, []byte{0, 0}, []byte("m")))
+			c.method(1, &frames.BasicAck{DeliveryTag: c.wantDelivery(false, "m")})
+			c.call(&frames.BasicCancel{ConsumerTag: name}, frames.BasicCancelOkID)
+			c.call(&frames.QueueDelete{Queue: name}, frames.QueueDeleteOkID)
+		}
+		conn := s.running()[0]
+		conn.post(func() error {
+			if n := len(conn.channels[1].timeouts.limits); n > 2*fewLimits {
+				t.Errorf("%d queues are watched, want at most %d", n, 2*fewLimits)
+			}
+			return nil
+		})
+		c.wantDelivery(true, "late")
 	})
 }
 
