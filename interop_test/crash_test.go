@@ -43,6 +43,9 @@ func TestCrash(t *testing.T) {
 	}
 	s.round--
 	s.progress()
+	if s.confirmed() == 0 || s.found == 0 {
+		t.Errorf("%d messages were confirmed and %d found: nothing was tested", s.confirmed(), s.found)
+	}
 }
 
 func newCrashSuite(t *testing.T) *crashSuite {
@@ -219,17 +222,23 @@ func (s *crashSuite) check() {
 	}
 }
 
-func (s *crashSuite) progress() {
-	confirmed := 0
+// confirmed is the number of messages that the broker has confirmed. No publisher
+// may run.
+func (s *crashSuite) confirmed() int {
+	n := 0
 	for _, p := range s.publishers {
-		confirmed += p.confirmed
+		n += p.confirmed
 	}
+	return n
+}
+
+func (s *crashSuite) progress() {
 	lost, back := 0, 0
 	for _, q := range s.queues {
 		lost, back = lost+q.lost, back+q.back
 	}
 	s.Logf("%d rounds: %d confirmed, %d lost, %d settled and back; %d found after crashes, %d torn files, slowest start %v",
-		s.round, confirmed, lost, back, s.found, s.torn, s.slowest.Round(time.Millisecond))
+		s.round, s.confirmed(), lost, back, s.found, s.torn, s.slowest.Round(time.Millisecond))
 }
 
 // passMarkers returns when all that was acknowledged on the channel before is
