@@ -49,7 +49,8 @@ func (p *Publisher) addDead(rt *Route, e queue.Entry, reason queue.Reason) (reac
 		}
 		p.put(s, e)
 	}
-	return len(targets) > 0 || p.detour.tookDuplicate()
+	dropped := p.detour.tookDuplicate() // in any case: it is forgotten with that
+	return len(targets) > 0 || dropped
 }
 
 // warnOfCycle tells the log once for each queue.

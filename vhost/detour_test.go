@@ -58,6 +58,7 @@ func TestDelayBehindAnExchange(t *testing.T) {
 func TestDuplicatesBehindAnExchange(t *testing.T) {
 	v := newVHost(t)
 	q := declareQueue(t, v, QueueDeclare{Name: "q"})
+	declareQueue(t, v, QueueDeclare{Name: "all"})
 	declareExchange(t, v, ExchangeDeclare{Name: "front", Type: "fanout"})
 	declareExchange(t, v, ExchangeDeclare{Name: "x", Type: "x-message-deduplication", Arguments: args("x-cache-size", int32(3))})
 	bindExchange(t, v, "x", "front", "")
@@ -71,7 +72,13 @@ func TestDuplicatesBehindAnExchange(t *testing.T) {
 	addID(t, p, "front", "", "a")
 	p.Flush()
 	wantBodies(t, q, "a")
-	if add(t, p, newHeld("amq.direct", "none", "lost", false), nil) {
+	lost := newHeld("amq.direct", "none", "lost", false)
+	if add(t, p, lost, nil) {
 		t.Error("an unroutable message after a duplicate counts as routed")
+	}
+	bindQueue(t, v, "all", "front", "")
+	addID(t, p, "front", "", "a") // reaches one queue and not the other
+	if add(t, p, lost, nil) {
+		t.Error("an unroutable message after a duplicate that reached a queue counts as routed")
 	}
 }

@@ -261,7 +261,8 @@ func (p *Publisher) route(rt *Route, e queue.Entry) (routed bool) {
 	for _, s := range targets {
 		p.put(s, e)
 	}
-	return len(targets) > 0 || p.detour.tookDuplicate()
+	dropped := p.detour.tookDuplicate() // in any case: it is forgotten with that
+	return len(targets) > 0 || dropped
 }
 
 // sole says that nobody else gets the message that goes to the one target of its
