@@ -209,3 +209,23 @@ func TestFilterIsBounded(t *testing.T) {
 		t.Errorf("%d ids in a list of %d (capacity %d), want 100", len(f.seen), len(f.list), cap(f.list))
 	}
 }
+
+func TestQueueThatDeduplicatesHasNoFilterAfterARestart(t *testing.T) {
+	store := newFakeStore()
+	s := open(t, store)
+	v, _ := s.Get("/")
+	declareQueue(t, v, QueueDeclare{Name: "itself", Durable: true, Arguments: args("x-message-deduplication", true)})
+	declareQueue(t, v, QueueDeclare{Name: "filtered", Durable: true, Arguments: args("x-message-deduplication", true, "x-cache-size", int32(5))})
+	v, _ = open(t, store).Get("/")
+	for name, want := range map[string]int{"itself": 2, "filtered": 1} {
+		q, _ := v.Queue(System, name)
+		p := v.NewPublisher()
+		for range 2 {
+			addID(t, p, "", name, "a")
+			p.Flush()
+		}
+		if got := len(q.(*fakeQueue).messages()); got != want {
+			t.Errorf("queue %s was given %d of two messages with one id, want %d", name, got, want)
+		}
+	}
+}

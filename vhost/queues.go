@@ -219,11 +219,17 @@ func (v *VHost) createQueue(by Actor, spec queue.Spec) (queue.Queue, error) {
 
 // queueFilter is the filter that a queue is declared with, or nil.
 func queueFilter(spec queue.Spec) (*filter, error) {
-	f, err := newFilter(spec.Arguments.Table, false)
+	f, err := recoveredFilter(spec)
 	if f != nil && spec.Arguments.Type == queue.Stream {
 		return nil, frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for queue '%s' in vhost '%s' of queue type rabbit_stream_queue",
 			filterArgument, spec.Name, spec.VHost)
 	}
+	return f, err
+}
+
+// recoveredFilter is queueFilter for a queue that is there, whatever its type.
+func recoveredFilter(spec queue.Spec) (*filter, error) {
+	f, err := newFilter(spec.Arguments.Table, false)
 	if spec.Arguments.Deduplication != "" {
 		return nil, err // the queue itself does it
 	}

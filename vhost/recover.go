@@ -313,7 +313,7 @@ func (s *Set) recoverQueue(value []byte) error {
 	if spec.Arguments, err = s.arguments.parse(table, spec, true); err != nil {
 		return err
 	}
-	f, err := newFilter(table, false)
+	f, err := recoveredFilter(spec)
 	if err != nil {
 		return err
 	}
