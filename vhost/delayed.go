@@ -28,10 +28,12 @@ type delayer struct {
 	waiting   delayHeap
 	kept      int64 // bytes of the messages of waiting that are in memory
 	lastID    uint64
-	timer     *time.Timer // for the first of waiting; nil until the first message
-	armed     int64       // when it fires, Unix milliseconds; 0 is never
-	releasing bool        // a goroutine is in release
-	ended     bool
+	timer     *time.Timer          // for the first of waiting; nil until the first message
+	armed     int64                // when it fires, Unix milliseconds; 0 is never
+	releasing bool                 // a goroutine is in release
+	idle      sync.Cond            // releasing has become false
+	stopped   bool                 // nothing is released any more; what comes is stored
+	dropped   bool                 // with all it held; what comes goes the same way
 	records   []persistence.Record // scratch
 }
 
@@ -49,7 +51,7 @@ func (v *VHost) makeDelayer(e *exchangeEntry, id persistence.LogID) error {
 	if e.x.Type != delayedType {
 		return nil
 	}
-	d := &delayer{v: v, x: e.x}
+	d := newDelayer(v, e.x)
 	e.delayed = d
 	switch {
 	case id != 0:
@@ -60,6 +62,12 @@ func (v *VHost) makeDelayer(e *exchangeEntry, id persistence.LogID) error {
 		return err
 	}
 	return nil
+}
+
+func newDelayer(v *VHost, x *exchange.Exchange) *delayer {
+	d := &delayer{v: v, x: x}
+	d.idle.L = &d.mu
+	return d
 }
 
 // recoverBytes is how much is read of a log at a time.
@@ -187,7 +195,7 @@ func (d *delayer) Enqueue(batch []queue.Entry) queue.Writes {
 // takeLocked takes entries of one receipt. An exchange that was deleted
 // meanwhile drops them.
 func (d *delayer) takeLocked(run []queue.Entry, r *message.Receipt, now int64) {
-	if d.ended {
+	if d.dropped {
 		run = nil
 	}
 	d.records = d.records[:0]
@@ -214,7 +222,7 @@ func (d *delayer) takeLocked(run []queue.Entry, r *message.Receipt, now int64) {
 
 // armLocked sets the timer for the first message. d.mu must be held.
 func (d *delayer) armLocked(now time.Time) {
-	if d.ended || d.releasing || len(d.waiting) == 0 {
+	if d.stopped || d.releasing || len(d.waiting) == 0 {
 		return
 	}
 	due := d.waiting[0].due
@@ -238,24 +246,22 @@ func (d *delayer) release() {
 	<-d.v.set.recovered // routing needs the bindings
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.releasing || d.ended {
+	if d.releasing || d.stopped {
 		return
 	}
 	d.armed = 0
 	d.releasing = true
-	for !d.ended {
+	for !d.stopped {
 		due := d.takeDueLocked(time.Now().UnixMilli())
 		if len(due) == 0 {
 			break
 		}
 		d.mu.Unlock()
-		done := d.route(due)
+		d.route(due)
 		d.mu.Lock()
-		if d.log != nil && !d.ended {
-			d.log.Settle(done)
-		}
 	}
 	d.releasing = false
+	d.idle.Broadcast()
 	d.armLocked(time.Now())
 }
 
@@ -269,36 +275,56 @@ func (d *delayer) takeDueLocked(now int64) []delayedMessage {
 	return due
 }
 
-// route publishes due messages in order and returns the ids to be settled: when
-// a queue has a message, the record here may go.
-func (d *delayer) route(due []delayedMessage) (done []uint64) {
+// route publishes due messages in order. The records of stored ones go when all
+// queues have theirs: until then the publisher may be told that they are safe only
+// if they are here.
+func (d *delayer) route(due []delayedMessage) {
 	d.load(due)
 	p := d.v.borrow()
 	defer d.v.giveBack(p)
 	now := time.Now().UnixMilli()
+	done := &released{log: d.log}
+	r := message.NewReceipt(done, 1, uint64(len(due)))
+	r.Hold(1)
 	for i := range due {
 		m := due[i].msg
 		if m == nil {
 			continue
 		}
+		e := queue.Entry{}
 		if d.log != nil && m.Persistent {
-			done = append(done, due[i].id)
+			done.ids = append(done.ids, due[i].id)
+			e.Receipt, e.Seq = r, uint64(i)+1
 		}
-		d.publish(p, m, now)
+		d.publish(p, e, m, now)
 	}
 	p.Flush()
-	slices.Sort(done)
-	return done
+	slices.Sort(done.ids)
+	r.Release()
 }
 
-// publish routes a message that was delayed. One whose exchange was deleted is
-// dropped.
-func (d *delayer) publish(p *Publisher, m *message.Message, now int64) {
+// released settles messages that were routed in the log where they waited.
+type released struct {
+	log persistence.Log
+	ids []uint64 // ascending; complete when the receipt may be settled
+}
+
+// Settled implements message.Owner. What was refused has no queue that wants it;
+// what failed to be stored is kept.
+func (d *released) Settled(r *message.Receipt) {
+	if _, failed := r.Outcome(); !failed && len(d.ids) > 0 {
+		d.log.Settle(d.ids)
+	}
+}
+
+// publish routes a message that was delayed, with the receipt of an entry. One
+// whose exchange was deleted is dropped.
+func (d *delayer) publish(p *Publisher, e queue.Entry, m *message.Message, now int64) {
 	name, header := m.Exchange, deliveryDelayHeader
 	if d.x != nil {
 		name, header = d.x.Name, "x-delay"
 	}
-	e := queue.Entry{Msg: undelayed(m, header, now)}
+	e.Msg = undelayed(m, header, now)
 	rt, err := p.Route([]byte(name), []byte(m.RoutingKey))
 	if err != nil || d.x == nil && p.delay(rt, e) {
 		return
@@ -307,11 +333,19 @@ func (d *delayer) publish(p *Publisher, m *message.Message, now int64) {
 	p.route(rt, e)
 }
 
-// stop ends the timer; what is stored stays.
+// stop ends the releasing, and returns when nothing is on its way into queues any
+// more; what is stored stays.
 func (d *delayer) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ended = true
+	d.stopLocked()
+	for d.releasing {
+		d.idle.Wait()
+	}
+}
+
+func (d *delayer) stopLocked() {
+	d.stopped = true
 	if d.timer != nil {
 		d.timer.Stop()
 	}
@@ -321,9 +355,13 @@ func (d *delayer) stop() {
 	d.waiting = nil
 }
 
-// delete ends the delayer with all it holds.
+// delete ends the delayer with all it holds. It does not wait for what is on its
+// way: the exchange may go because of that.
 func (d *delayer) delete() {
-	d.stop()
+	d.mu.Lock()
+	d.stopLocked()
+	d.dropped = true
+	d.mu.Unlock()
 	if d.log != nil {
 		d.log.Drop()
 	}

@@ -243,7 +243,7 @@ func (d *delayer) cancel(drop func(*delayedMessage) bool) (n int) {
 	clear(d.waiting[len(rest):])
 	d.waiting = rest
 	d.waiting.order()
-	if d.log != nil && !d.ended {
+	if d.log != nil && !d.dropped {
 		slices.Sort(ids)
 		d.log.Settle(ids)
 	}

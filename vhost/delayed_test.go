@@ -344,3 +344,180 @@ func TestFewDelayedMessagesAreKeptInMemory(t *testing.T) {
 		}
 	})
 }
+
+// A slowQueue keeps the receipts of what it was given until it is told to
+// release them, as a queue does whose store is slow.
+type slowQueue struct {
+	*fakeQueue
+	held []*message.Receipt
+	gate chan struct{} // if not nil, Enqueue waits until it is closed
+}
+
+func (q *slowQueue) Enqueue(batch []queue.Entry) queue.Writes {
+	if q.gate != nil {
+		<-q.gate
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.got = append(q.got, batch...)
+	var last *message.Receipt
+	for _, e := range batch {
+		if e.Receipt != nil && e.Receipt != last {
+			q.held = append(q.held, e.Receipt)
+		}
+		last = e.Receipt
+	}
+	return queue.ToStore
+}
+
+func (q *slowQueue) release() {
+	q.mu.Lock()
+	held := q.held
+	q.held = nil
+	q.mu.Unlock()
+	for _, r := range held {
+		r.Release()
+	}
+}
+
+func slowFactory(env queue.Env, spec queue.Spec) (queue.Queue, error) {
+	q, err := fakeFactory(env, spec)
+	return &slowQueue{fakeQueue: q.(*fakeQueue)}, err
+}
+
+// openSlow is open with queues that are slow.
+func openSlow(t testing.TB, store *fakeStore) *Set {
+	t.Helper()
+	s, err := Open(Config{Store: store, Factories: map[string]queue.Factory{queue.Classic: slowFactory}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A promptLog releases the receipts of records that are settled before their
+// commit, as a real log does.
+type promptLog struct{ *fakeLog }
+
+func (l promptLog) Settle(ids []uint64) {
+	l.fakeLog.Settle(ids)
+	l.commit()
+}
+
+func TestReleasedMessageIsConfirmedWithItsCopy(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		t.Run(fmt.Sprint("held=", held), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v, _ := openSlow(t, newFakeStore()).Get("/")
+				declareExchange(t, v, ExchangeDeclare{Name: "d", Type: "x-delayed-message", Durable: true, Arguments: args("x-delayed-type", "direct")})
+				q, err := v.DeclareQueue(System, QueueDeclare{Name: "q", Durable: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				bindQueue(t, v, "q", "d", "k")
+				d, m := v.exchangeEntry("d").delayed, newDelayed("m", int32(1), true)
+				if held {
+					d, m = v.held, newHeld("", "q", "m", true, "x-delivery-delay", int32(1))
+				}
+				log := promptLog{d.log.(*fakeLog)}
+				log.manual = true
+				d.log = log
+				var owner settled
+				r := message.NewReceipt(&owner, 1, 1)
+				r.Hold(1)
+				p := v.NewPublisher()
+				add(t, p, m, r)
+				p.Flush()
+				r.Release()
+				time.Sleep(2 * time.Millisecond)
+				synctest.Wait()
+				if got := len(q.(*slowQueue).messages()); got != 1 {
+					t.Fatalf("the queue has %d messages, want 1", got)
+				}
+				if owner.n != 0 || log.len() != 1 {
+					t.Errorf("before the copy is stored: confirmed %d times, %d records; want 0 and 1", owner.n, log.len())
+				}
+				q.(*slowQueue).release()
+				if owner.n != 1 || log.len() != 0 {
+					t.Errorf("after the copy is stored: confirmed %d times, %d records; want 1 and 0", owner.n, log.len())
+				}
+			})
+		})
+	}
+}
+
+func TestDelayedMessageStaysWhenItsCopyFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, _ := openSlow(t, newFakeStore()).Get("/")
+		q, err := v.DeclareQueue(System, QueueDeclare{Name: "q", Durable: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := v.NewPublisher()
+		add(t, p, newHeld("", "q", "m", true, "x-delivery-delay", int32(1)), nil)
+		p.Flush()
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		slow := q.(*slowQueue)
+		for _, r := range slow.held {
+			r.Fail()
+		}
+		slow.release()
+		if got := v.held.log.(*fakeLog).len(); got != 1 {
+			t.Errorf("%d records are left, want 1", got)
+		}
+	})
+}
+
+func TestStopSettlesWhatIsBeingReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openSlow(t, newFakeStore())
+		v, _ := s.Get("/")
+		slow, err := v.DeclareQueue(System, QueueDeclare{Name: "q", Durable: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := slow.(*slowQueue)
+		q.gate = make(chan struct{})
+		p := v.NewPublisher()
+		add(t, p, newHeld("", "q", "due", true, "x-delivery-delay", int32(1)), nil)
+		add(t, p, newHeld("", "q", "later", true, "x-delivery-delay", int32(1000)), nil)
+		p.Flush()
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		stopped := make(chan struct{})
+		go func() {
+			s.Stop()
+			close(stopped)
+		}()
+		time.Sleep(time.Millisecond)
+		select {
+		case <-stopped:
+			t.Error("stopped while a message was on its way")
+		default:
+		}
+		close(q.gate)
+		<-stopped
+		q.release()
+		wantBodies(t, q.fakeQueue, "due")
+		if got := v.held.log.(*fakeLog).len(); got != 1 {
+			t.Errorf("%d records are left, want that of the later message only", got)
+		}
+	})
+}
+
+func TestStoppedDelayerStoresWhatComes(t *testing.T) {
+	s := open(t, newFakeStore())
+	v, _ := s.Get("/")
+	declareDelayed(t, v, true)
+	log := v.exchangeEntry("d").delayed.log.(*fakeLog)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	p := v.NewPublisher()
+	add(t, p, newDelayed("a dead letter", int32(1000), true), nil)
+	p.Flush()
+	if got := log.len(); got != 1 {
+		t.Errorf("%d records, want 1", got)
+	}
+}

@@ -137,7 +137,7 @@ func valueSize(b []byte) int {
 
 // openHeld makes the place of held messages: a new one, or that of a log.
 func (v *VHost) openHeld(id persistence.LogID) (err error) {
-	v.held = &delayer{v: v}
+	v.held = newDelayer(v, nil)
 	if id != 0 {
 		return v.held.reopen(id)
 	}
