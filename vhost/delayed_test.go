@@ -521,3 +521,21 @@ func TestStoppedDelayerStoresWhatComes(t *testing.T) {
 		t.Errorf("%d records, want 1", got)
 	}
 }
+
+func TestDelaysKeepTheOrderOfDifferentKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVHost(t)
+		q := declareDelayed(t, v, false)
+		bindQueue(t, v, "q", "d", "other")
+		p := v.NewPublisher()
+		for i, key := range []string{"k", "other", "k"} {
+			m := newDelayed(fmt.Sprint(i), int32(5), false)
+			m.RoutingKey = key
+			add(t, p, m, nil)
+		}
+		p.Flush()
+		time.Sleep(5 * time.Millisecond)
+		synctest.Wait()
+		wantBodies(t, q, "0", "1", "2")
+	})
+}

@@ -39,7 +39,7 @@ type Publisher struct {
 	keyBuf  []byte       // scratch
 
 	held    *batchSlot              // of messages with a delivery delay; made when needed
-	inside  map[*delayer]*batchSlot // of delayed exchanges that are reached through others
+	inside  map[*delayer]*batchSlot // of delayed exchanges
 	flights []*flight               // of messages with producers, since the last Flush
 	seen    []sighting              // by filters of exchanges, since the last Flush
 	detour  detour                  // of the message that is being routed
@@ -166,7 +166,7 @@ func (p *Publisher) newRoute(exchange, key []byte) (*Route, error) {
 		rt.X = rt.entry.x
 	}
 	if d := rt.entry.delayed; d != nil {
-		rt.delayed = &batchSlot{to: d}
+		rt.delayed = p.insideOf(d) // one for all keys, so that their messages keep their order
 	}
 	if len(p.routes) >= maxRoutes {
 		clear(p.routes)
