@@ -29,8 +29,9 @@ func TestConnectionsCountReadsAndWrites(t *testing.T) {
 	}
 }
 
-// What reached no queue is counted as dropped, or as returned if it was mandatory.
-func TestUnroutablePublishesAreCounted(t *testing.T) {
+// Those of a transaction count when it is committed (RabbitMQ 4.0). What reached no
+// queue is counted as dropped too, or as returned if it was mandatory.
+func TestPublishesAreCounted(t *testing.T) {
 	for _, begin := range []frames.Method{nil, &frames.ConfirmSelect{NoWait: true}, &frames.TxSelect{}} {
 		s := newTestServer(t, zap.NewNop())
 		c := dialTCP(t, s)
@@ -47,8 +48,20 @@ func TestUnroutablePublishesAreCounted(t *testing.T) {
 			id, _, _ := frames.SplitMethod(f.Payload)
 			done = f.Type == frames.MethodFrame && id == frames.ChannelFlowOkID
 		}
-		if got := s.Channels()[0]; got.Dropped != 2 {
+		got := s.Channels()[0]
+		if got.Dropped != 2 {
 			t.Errorf("after %T %d dropped, want 2", begin, got.Dropped)
+		}
+		if got.Tx {
+			if got.Published != 0 {
+				t.Errorf("%d published before the commit, want none", got.Published)
+			}
+			c.method(1, &frames.TxCommit{})
+			c.skipTo(frames.TxCommitOkID)
+			got = s.Channels()[0]
+		}
+		if got.Published != 3 {
+			t.Errorf("after %T %d published, want 3", begin, got.Published)
 		}
 	}
 }

@@ -105,6 +105,7 @@ func (tx *transaction) publish(ch *channel) (partial bool) {
 	if r == nil {
 		return false
 	}
+	ch.counts.published.Add(uint64(ch.pub.Len())) // now, and not if it is rolled back (RabbitMQ 4.0)
 	lost := ch.pub.Lost()
 	ch.conn.toWrite |= ch.pub.Flush()
 	r.Release()
