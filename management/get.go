@@ -84,7 +84,7 @@ func getMessages(r *request) (reply, error) {
 }
 
 // take gets the messages and settles them all together, so that none of them
-// is got twice.
+// is got twice. It ends early with maxScanBytes of bodies.
 func (g *getting) take(q queue.Queue) ([]object, error) {
 	list := []object{}
 	var taken []queue.Delivery
@@ -93,7 +93,7 @@ func (g *getting) take(q queue.Queue) ([]object, error) {
 			q.Settle(nil, taken, g.outcome)
 		}
 	}()
-	for len(list) < g.count {
+	for size := 0; len(list) < g.count && size < maxScanBytes; {
 		d, left, found, err := q.Get(g.noAck)
 		if err != nil {
 			return nil, err
@@ -104,6 +104,7 @@ func (g *getting) take(q queue.Queue) ([]object, error) {
 		if !g.noAck {
 			taken = append(taken, d)
 		}
+		size += len(d.Msg.Body)
 		list = append(list, g.messageObject(&d, left))
 	}
 	return list, nil

@@ -3,6 +3,9 @@ package management
 import (
 	"strings"
 	"testing"
+
+	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/message"
 )
 
 // publish publishes a payload to a queue through the default exchange.
@@ -27,6 +30,37 @@ func TestPublishAndGet(t *testing.T) {
 			"expiration":"60000","message_id":"m","timestamp":1700000000,"app_id":"app"}},
 		{"payload_bytes":2,"redelivered":false,"exchange":"","routing_key":"q","message_count":0,"properties":[],"payload":"/wA=","payload_encoding":"base64"}]`)
 	equal(t, "get", a.do("POST", "/queues/%2F/q/get", `{"count":1,"ackmode":"ack_requeue_false","encoding":"auto"}`, 200), `[]`)
+}
+
+// publishAll gives messages to a queue that share one body.
+func (a *api) publishAll(queue string, n int, body []byte) {
+	a.t.Helper()
+	v, _ := a.vhosts.Get("/")
+	p := v.NewPublisher()
+	rt, err := p.Route(nil, []byte(queue))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for range n {
+		p.Add(rt, &message.Message{Exchange: rt.Exchange, RoutingKey: rt.Key, Header: emptyHeader(), Body: body, TTL: message.NoTTL}, nil, 0)
+	}
+	p.Flush()
+}
+
+func emptyHeader() []byte {
+	var p frames.Properties
+	return p.Append(nil)
+}
+
+func TestGetEndsAfterManyBytes(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", "", 201)
+	a.publishAll("q", 6, make([]byte, maxScanBytes/4))
+	got := a.do("POST", "/queues/%2F/q/get", `{"count":6,"ackmode":"ack_requeue_true","encoding":"auto","truncate":1}`, 200)
+	if n := len(got.([]any)); n != 4 {
+		t.Errorf("got %d messages, want the 4 that have %d bytes", n, maxScanBytes)
+	}
+	has(t, a.do("GET", "/queues/%2F/q", "", 200), J{"messages_ready": 6.0})
 }
 
 func TestPublishUnroutable(t *testing.T) {
