@@ -172,7 +172,7 @@ func RecoverArguments(t frames.Table, vhost, name string, durable, exclusive, au
 
 func parseArguments(t frames.Table, vhost, name string, durable, exclusive, autoDelete, there bool) (Arguments, error) {
 	t = WithQueueType(t, Classic)
-	p := parser{table: t, resource: ResourceText(vhost, name), Arguments: NewArguments()}
+	p := parser{table: t, resource: ResourceText(vhost, name), there: there, Arguments: NewArguments()}
 	if v, ok := t.Lookup("x-dead-letter-exchange"); ok {
 		if _, ok := v.(string); !ok {
 			return Arguments{}, frames.Errorf(frames.PreconditionFailed, "invalid type '%s' for arg 'x-dead-letter-exchange' in %s",
@@ -204,6 +204,7 @@ type parser struct {
 	Arguments
 	table    frames.Table
 	resource string
+	there    bool // the queue is there already
 }
 
 // An argument is what is known of one declared argument: which types of queue
@@ -249,6 +250,11 @@ func arguments() []argument {
 		{"x-redelivery-delay-multiplier", yes, yes, no, func(p *parser, v any) string { return number(v, 1, maxMultiplier, &p.RedeliveryMultiplier) }},
 		{"x-redelivery-delay-max", yes, yes, no, func(p *parser, v any) string { return positive(v, maxExpiry, &p.RedeliveryDelayMax) }},
 		{"x-redelivery-jitter", yes, yes, no, func(p *parser, v any) string { return number(v, 0, 1, &p.RedeliveryJitter) }},
+		{"x-message-deduplication", yes, yes, no, parseDeduplication},
+		{"x-deduplication-header", yes, yes, no, parseDeduplicationHeader},
+		{"x-cache-size", yes, yes, no, func(p *parser, v any) string { return parseCacheNumber(p, v, 0) }},
+		{"x-cache-ttl", yes, yes, no, func(p *parser, v any) string { return parseCacheNumber(p, v, maxExpiry) }},
+		{"x-cache-persistence", yes, yes, no, parseCachePersistence},
 	}
 }
 
@@ -359,25 +365,6 @@ func (p *parser) classicLimit() error {
 		}
 	}
 	return nil
-}
-
-// deduplication is the header by which a queue with these arguments drops
-// duplicates of what it holds, or "". With a size or a time, other ids are
-// remembered than those of messages in the queue, which is not the queue's work.
-func deduplication(t frames.Table, queueType string) string {
-	if on, _ := t.Lookup("x-message-deduplication"); on != true || queueType == Stream {
-		return ""
-	}
-	for _, name := range [2]string{"x-cache-size", "x-cache-ttl"} {
-		if _, ok := t.Lookup(name); ok {
-			return ""
-		}
-	}
-	if v, ok := t.Lookup("x-deduplication-header"); ok {
-		name, _ := v.(string)
-		return name
-	}
-	return "x-deduplication-header"
 }
 
 // maxExpiry is the longest TTL or expiry in milliseconds: ten years of 365

@@ -105,6 +105,18 @@ func TestParseArguments(t *testing.T) {
 		{table("x-redelivery-jitter", int32(1)), ""},
 		{table("x-redelivery-jitter", -0.5), "invalid arg 'x-redelivery-jitter'" + q + "{value_negative,-0.5}"},
 		{table("x-redelivery-jitter", 1.5), "invalid arg 'x-redelivery-jitter'" + q + "{value_too_large,1.5}"},
+		{table("x-message-deduplication", true, "x-deduplication-header", "id", "x-cache-size", "5", "x-cache-ttl", int32(5)), ""},
+		{table("x-message-deduplication", false), ""},
+		{table("x-message-deduplication", "true"), "invalid arg 'x-message-deduplication'" + q + "{unacceptable_type,longstr}"},
+		{table("x-message-deduplication", true, "x-deduplication-header", ""), "invalid arg 'x-deduplication-header'" + q + "invalid_deduplication_header"},
+		{table("x-message-deduplication", true, "x-deduplication-header", int32(1)), "invalid arg 'x-deduplication-header'" + q + "{unacceptable_type,signedint}"},
+		{table("x-message-deduplication", true, "x-cache-size", int32(0)), "invalid arg 'x-cache-size'" + q + "{value_zero,0}"},
+		{table("x-message-deduplication", true, "x-cache-size", "5k"), "invalid arg 'x-cache-size'" + q + `"expected integer, got longstr"`},
+		{table("x-message-deduplication", true, "x-cache-ttl", "-5"), "invalid arg 'x-cache-ttl'" + q + "{value_negative,-5}"},
+		{table("x-message-deduplication", true, "x-cache-persistence", "memory"), ""},
+		{table("x-message-deduplication", true, "x-cache-persistence", "disk"), "invalid arg 'x-cache-persistence'" + q + `"unsupported cache persistence 'disk'"`},
+		{table("x-cache-size", int32(5)), "invalid arg 'x-cache-size'" + q + `"only with x-message-deduplication"`},
+		{table("x-message-deduplication", false, "x-deduplication-header", "id"), "invalid arg 'x-deduplication-header'" + q + `"only with x-message-deduplication"`},
 		{table("x-dead-letter-strategy", "at-least-once"), "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
 		{table("x-dead-letter-strategy", "sometimes"), "invalid arg 'x-dead-letter-strategy' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
 		{table("x-quorum-initial-group-size", int32(0)), "invalid arg 'x-quorum-initial-group-size' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
@@ -135,6 +147,10 @@ func TestParseArgumentsOfOtherTypes(t *testing.T) {
 		{table("x-queue-type", "quorum", "x-redelivery-delay", int32(5), "x-consumer-timeout-action", "close"), true, false, false, ""},
 		{table("x-queue-type", "stream", "x-redelivery-delay", int32(5)), true, false, false, "invalid arg 'x-redelivery-delay' for queue 'q' in vhost '/' of queue type rabbit_stream_queue"},
 		{table("x-queue-type", "stream", "x-consumer-timeout-action", "close"), true, false, false, "invalid arg 'x-consumer-timeout-action' for queue 'q' in vhost '/' of queue type rabbit_stream_queue"},
+		{table("x-queue-type", "quorum", "x-message-deduplication", int32(1)), true, false, false, "invalid arg 'x-message-deduplication' for queue 'q' in vhost '/': {unacceptable_type,signedint}"},
+		{table("x-queue-type", "stream", "x-message-deduplication", true), true, false, false, "invalid arg 'x-message-deduplication' for queue 'q' in vhost '/' of queue type rabbit_stream_queue"},
+		{table("x-queue-type", "stream", "x-cache-size", int32(5)), true, false, false, "invalid arg 'x-cache-size' for queue 'q' in vhost '/' of queue type rabbit_stream_queue"},
+		{table("x-queue-type", "stream", "x-consumer-timeout", "any"), true, false, false, ""},
 		{table("x-queue-type", "quorum", "x-max-priority", int32(3)), true, false, false, "invalid arg 'x-max-priority' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue"},
 		{table("x-queue-type", "quorum", "x-queue-mode", "lazy"), false, false, false, "invalid arg 'x-queue-mode' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue"},
 		{table("x-queue-type", "quorum", "x-overflow", "reject-publish-dlx"), true, false, false, ""},
@@ -153,6 +169,22 @@ func TestParseArgumentsOfOtherTypes(t *testing.T) {
 		_, err := ParseArguments(tt.args, "/", "q", tt.durable, tt.exclusive, tt.autoDelete)
 		if got := text(t, err); got != tt.want {
 			t.Errorf("%v:\n got %q\nwant %q", tt.args, got, tt.want)
+		}
+	}
+}
+
+func TestQueuesThatAreThereKeepTheirArguments(t *testing.T) {
+	for _, args := range []frames.Table{
+		table("x-message-deduplication", "true"),
+		table("x-message-deduplication", int32(1), "x-cache-size", "many"),
+		table("x-deduplication-header", int32(1), "x-cache-ttl", int32(-1), "x-cache-persistence", "disk"),
+		table("x-queue-type", "stream", "x-message-deduplication", false),
+	} {
+		if _, err := ParseArguments(args, "/", "q", true, false, false); err == nil {
+			t.Errorf("%v: a new queue may have them", args)
+		}
+		if a, err := RecoverArguments(args, "/", "q", true, false, false); err != nil || a.Deduplication != "" {
+			t.Errorf("%v: error %v, duplicates by %q", args, err, a.Deduplication)
 		}
 	}
 }
@@ -202,6 +234,19 @@ func TestEquivalent(t *testing.T) {
 		{table("x-queue-master-locator", int32(5)), table("x-queue-master-locator", "5"), "x-queue-master-locator", "received '5' but current is '5'"},
 		{table("x-overflow", "drop-head", "x-max-length", int32(1)), table("x-overflow", "reject-publish", "x-max-length", int32(2)),
 			"x-max-length", "received '2' but current is '1'"},
+		{table("x-queue-type", "stream"), table("x-queue-type", "stream", "x-message-deduplication", true),
+			"x-message-deduplication", "received the value 'true' of type 'bool' but current is none"},
+		{table("x-queue-type", "stream"), table("x-queue-type", "stream", "x-consumer-timeout", int32(5), "x-redelivery-delay", int32(5)),
+			"x-redelivery-delay", "received the value '5' of type 'signedint' but current is none"},
+		{nil, table("x-message-deduplication", true), "x-message-deduplication", "received the value 'true' of type 'bool' but current is none"},
+		{table("x-queue-type", "quorum", "x-message-deduplication", true), table("x-queue-type", "quorum"),
+			"x-message-deduplication", "received none but current is the value 'true' of type 'bool'"},
+		{table("x-message-deduplication", true, "x-deduplication-header", "a"), table("x-message-deduplication", true, "x-deduplication-header", "b"),
+			"x-deduplication-header", "received 'b' but current is 'a'"},
+		{table("x-message-deduplication", true, "x-cache-size", int32(5)), table("x-message-deduplication", true, "x-cache-size", int32(6)),
+			"x-cache-size", "received '6' but current is '5'"},
+		{table("x-queue-type", "quorum", "x-message-deduplication", true, "x-cache-ttl", int32(5)), table("x-queue-type", "quorum", "x-message-deduplication", true),
+			"x-cache-ttl", "received none but current is the value '5' of type 'signedint'"},
 		{nil, table("x-queue-type", "quorum", "x-quorum-initial-group-size", int32(1)), "x-queue-type", "received 'quorum' but current is 'classic'"},
 		{table("x-queue-type", "quorum"), nil, "x-queue-type", "received 'classic' but current is 'quorum'"},
 	} {
@@ -209,10 +254,8 @@ func TestEquivalent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := ParseArguments(tt.got, "/", "q", true, false, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := NewArguments() // a redeclaration is compared first
+		b.Table = WithQueueType(tt.got, Classic)
 		want := ""
 		if tt.want != "" {
 			want = "inequivalent arg '" + tt.arg + "' for queue 'q' in vhost '/': " + tt.want

@@ -68,7 +68,6 @@ func TestDeduplicationArgument(t *testing.T) {
 		{[]any{"x-message-deduplication", true, "x-deduplication-header", "id"}, "id"},
 		{[]any{"x-message-deduplication", true, "x-cache-size", int32(5)}, ""},
 		{[]any{"x-message-deduplication", true, "x-cache-ttl", int32(5)}, ""},
-		{[]any{"x-message-deduplication", true, "x-queue-type", "stream"}, ""},
 		{[]any{"x-message-deduplication", true, "x-queue-type", "quorum"}, "x-deduplication-header"},
 	} {
 		if got := parsed(t, tt.args...).Deduplication; got != tt.want {

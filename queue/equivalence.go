@@ -26,44 +26,60 @@ func inequivalentFlag(name string, s Spec, received bool) error {
 }
 
 // Equivalent says whether b, received with a redeclaration, means the same as
-// the present arguments a. Only arguments that the type of queue knows are
-// compared, integers by value whatever their width.
+// the present arguments a. Of RabbitMQ's arguments those that the type of queue
+// knows are compared, and all of our own; integers by value whatever their width.
 func (a Arguments) Equivalent(b Arguments, vhost, name string) error {
-	for _, key := range compared(a.Type) {
-		current, isSet := a.Table.Lookup(key)
-		received, sent := b.Table.Lookup(key)
-		switch {
-		case !isSet && !sent:
-		case isSet && sent:
-			if !sameValue(current, received) {
-				return inequivalent(key, vhost, name, "'"+frames.PlainTerm(received)+"'", "'"+frames.PlainTerm(current)+"'")
+	for _, keys := range [2][]string{compared(a.Type), ownCompared()} {
+		for _, key := range keys {
+			if err := a.equivalentIn(key, b, vhost, name); err != nil {
+				return err
 			}
-		case isSet:
-			return inequivalent(key, vhost, name, "none", typed(current))
-		default:
-			return inequivalent(key, vhost, name, typed(received), "none")
 		}
 	}
 	return nil
 }
 
-// compared are the arguments that make queues of a type differ, in the order in
-// which RabbitMQ 4.0 compares them; then those that it does not have.
+// equivalentIn compares one argument.
+func (a Arguments) equivalentIn(key string, b Arguments, vhost, name string) error {
+	current, isSet := a.Table.Lookup(key)
+	received, sent := b.Table.Lookup(key)
+	switch {
+	case !isSet && !sent:
+	case isSet && sent:
+		if !sameValue(current, received) {
+			return inequivalent(key, vhost, name, "'"+frames.PlainTerm(received)+"'", "'"+frames.PlainTerm(current)+"'")
+		}
+	case isSet:
+		return inequivalent(key, vhost, name, "none", typed(current))
+	default:
+		return inequivalent(key, vhost, name, typed(received), "none")
+	}
+	return nil
+}
+
+// compared are RabbitMQ's arguments that make queues of a type differ, in the order
+// in which RabbitMQ 4.0 compares them.
 func compared(queueType string) []string {
 	switch queueType {
 	case Quorum:
 		return []string{"x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy", "x-expires", "x-max-length",
 			"x-max-length-bytes", "x-max-in-memory-length", "x-max-in-memory-bytes", "x-overflow", "x-single-active-consumer", "x-queue-type",
-			"x-quorum-initial-group-size", "x-delivery-limit", "x-message-ttl", "x-queue-leader-locator", "x-consumer-timeout-action",
-			"x-redelivery-delay", "x-redelivery-delay-multiplier", "x-redelivery-delay-max", "x-redelivery-jitter"}
+			"x-quorum-initial-group-size", "x-delivery-limit", "x-message-ttl", "x-queue-leader-locator"}
 	case Stream:
 		return []string{"x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes",
 			"x-initial-cluster-size", "x-queue-leader-locator"}
 	}
 	return []string{"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length", "x-max-length-bytes",
 		"x-max-priority", "x-overflow", "x-queue-mode", "x-queue-version", "x-single-active-consumer", "x-queue-type",
-		"x-queue-master-locator", "x-queue-leader-locator", "x-delivery-limit", "x-consumer-timeout-action",
-		"x-redelivery-delay", "x-redelivery-delay-multiplier", "x-redelivery-delay-max", "x-redelivery-jitter"}
+		"x-queue-master-locator", "x-queue-leader-locator", "x-delivery-limit"}
+}
+
+// ownCompared are the arguments that RabbitMQ does not have and that make queues
+// differ, whatever their type: one with which nothing happens is not to be taken.
+func ownCompared() []string {
+	return []string{"x-consumer-timeout-action",
+		"x-redelivery-delay", "x-redelivery-delay-multiplier", "x-redelivery-delay-max", "x-redelivery-jitter",
+		"x-message-deduplication", "x-deduplication-header", "x-cache-size", "x-cache-ttl"}
 }
 
 func inequivalent(arg, vhost, name, received, current string) error {
