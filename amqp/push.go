@@ -113,9 +113,10 @@ func (c *conn) push() {
 }
 
 // pushable says whether the socket can be written to without waiting, and the
-// messages need nothing but that.
+// messages need nothing but that. Before the connection runs there are none, and the
+// vhost is the reader's.
 func (c *conn) pushable() bool {
-	return c.raw != nil && (c.vhost == nil || !c.vhost.Tracing())
+	return c.raw != nil && (c.info.Load() == nil || !c.vhost.Tracing())
 }
 
 // writeNow encodes out and writes what the socket takes. What it does not take

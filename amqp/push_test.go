@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
 )
 
@@ -369,5 +370,25 @@ func TestClosingWhileSomebodyWrites(t *testing.T) {
 		if b, err := io.ReadAll(client); err != nil || len(b) > 0 {
 			t.Errorf("then the client got %q, %v, want the end", b, err)
 		}
+	}
+}
+
+// Heartbeats begin before the vhost is known: they are pushed while it is entered.
+func TestPushingWhileTheConnectionIsOpened(t *testing.T) {
+	s := newTestServer(t, zap.NewNop())
+	sock, _ := socketPair(t)
+	c := newConn(s, sock)
+	c.user, c.state = auth.User{Name: "guest"}, awaitOpen
+	pushed := make(chan struct{})
+	go func() {
+		c.push()
+		close(pushed)
+	}()
+	err := c.open(frames.ConnectionOpenID, &frames.ConnectionOpen{VHost: "/"})
+	<-pushed
+	c.unwatch()
+	c.release()
+	if err != nil || c.vhost == nil {
+		t.Errorf("opened with %v, state %v", err, c.state)
 	}
 }
