@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,5 +51,32 @@ func TestAPanicOfTheWriterEndsOnlyItsConnection(t *testing.T) {
 		other.method(1, &frames.ChannelOpen{})
 		other.want(frames.ChannelOpenOkID)
 		wantPanicLogged(t, logs)
+	})
+}
+
+// The writer fails while the reader waits for it to make room.
+func TestAPanicOfTheWriterEndsAWaitingReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer(t, zap.NewNop())
+		c := tuned(t, s, 0)
+		synctest.Wait()
+		out := s.running()[0].out
+		out.mu.Lock()
+		out.messageLocked(testBatch(1, flushSize)[0].Msg, false, segment{kind: getSegment, n: 1, channel: 1}) // is written first
+		out.segments = append(out.segments, segment{kind: returnSegment, n: 1})                               // of a message that is not there
+		out.wakeLocked()
+		out.mu.Unlock()
+		synctest.Wait()
+		out.mu.Lock()
+		out.bytes = outboxHardLimit + 1
+		out.mu.Unlock()
+		c.write(frames.AppendHeartbeat(nil))
+		synctest.Wait()
+		io.Copy(io.Discard, c.sock)
+		synctest.Wait()
+		if n := len(s.running()); n != 0 {
+			t.Errorf("%d connections are left, want none", n)
+		}
+		out.close(true) // or the reader would wait for ever
 	})
 }

@@ -42,6 +42,7 @@ type cut struct {
 // rest may never need one.
 func (c *conn) writer() {
 	if !c.guard(c.writeLoop) {
+		c.out.close(true) // the reader may wait for room
 		c.sock.Close()
 	}
 	c.endWrites()
