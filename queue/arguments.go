@@ -496,7 +496,7 @@ func parseDeadLetterKey(p *parser, v any) string {
 		return unacceptable(v)
 	case p.DeadLetter == nil:
 		return "routing_key_but_no_dlx_defined"
-	case !isShort(s):
+	case !isShort(s) && !p.there:
 		return fmt.Sprintf("{value_too_long,%d}", len(s))
 	}
 	p.DeadLetter.Key, p.DeadLetter.HasKey = s, true

@@ -179,6 +179,7 @@ func TestQueuesThatAreThereKeepTheirArguments(t *testing.T) {
 		table("x-message-deduplication", int32(1), "x-cache-size", "many"),
 		table("x-deduplication-header", int32(1), "x-cache-ttl", int32(-1), "x-cache-persistence", "disk"),
 		table("x-queue-type", "stream", "x-message-deduplication", false),
+		table("x-dead-letter-exchange", "x", "x-dead-letter-routing-key", strings.Repeat("k", 256)),
 	} {
 		if _, err := ParseArguments(args, "/", "q", true, false, false); err == nil {
 			t.Errorf("%v: a new queue may have them", args)
