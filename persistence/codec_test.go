@@ -191,6 +191,28 @@ func FuzzAcks(f *testing.F) {
 	})
 }
 
+func FuzzLastIDs(f *testing.F) {
+	f.Add(appendLastID(appendLastID([]byte{codecVersion}, 0, 3, 1<<40), 3, 700, 5))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		ignore := func(LogID, uint64) {}
+		_ = decodeLastIDs(b, ignore)
+		again, prev := []byte{codecVersion}, LogID(0)
+		err := decodeLastIDs(seal(slices.Clone(b)), func(log LogID, id uint64) {
+			if log < prev {
+				t.Errorf("log %d comes after %d", log, prev)
+			}
+			again = appendLastID(again, prev, log, id)
+			prev = log
+		})
+		if err != nil {
+			return
+		}
+		if err := decodeLastIDs(seal(again), ignore); err != nil {
+			t.Errorf("a list made from one: %v", err)
+		}
+	})
+}
+
 func liveIDs(r *run) (ids []uint64) {
 	for id, ok := r.nextLive(0); ok; id, ok = r.nextLive(id + 1) {
 		ids = append(ids, id)

@@ -38,6 +38,7 @@ type committer struct {
 	reserved   LogID      // as on disk, or about to be
 	buffers    [][]byte   // for chunks
 	queue      []*diskLog // the spare of Disk.queue
+	lists      int        // values of the list of last ids on disk
 	waits      func()     // before it waits for work; nil but in tests
 }
 
@@ -196,8 +197,8 @@ func (s *Disk) work() (urgent, settled bool) {
 	return len(s.ops) > 0 || len(s.moves) > 0, len(s.dirty) > 0
 }
 
-// finish writes the head record as it is, so that the next start wastes no
-// ids, and fails what came too late.
+// finish writes the last ids of logs, and the head record as it is, so that the
+// next start wastes no ids, and fails what came too late.
 func (c *committer) finish() {
 	h := c.head()
 	c.s.mu.Lock()
@@ -208,11 +209,15 @@ func (c *committer) finish() {
 		c.abandon()
 		return
 	}
-	done := make(chan error, 1)
-	c.s.eng.commit([]write{{key: []byte{keyHead}, val: h.append(nil)}}, func(err error) { done <- err })
-	err := <-done
-	if err == nil {
-		err = ErrClosed
+	writes := append(c.lastIDWrites(), write{key: []byte{keyHead}, val: h.append(nil)})
+	err := ErrClosed
+	for part := range slices.Chunk(writes, listsAtOnce) {
+		done := make(chan error, 1)
+		c.s.eng.commit(part, func(err error) { done <- err })
+		if e := <-done; e != nil {
+			err = e
+			break
+		}
 	}
 	c.s.stopFor(err)
 	c.abandon()

@@ -51,6 +51,7 @@ type Disk struct {
 	mu       sync.Mutex
 	logs     map[LogID]*diskLog
 	nextLog  LogID
+	lastIDs  map[LogID]uint64 // from the last Close, see last.go; nil once all is recovered
 	queue    []*diskLog
 	dirty    []*chunk
 	ops      []*op
@@ -120,7 +121,7 @@ func (s *Disk) openLog(id LogID) *diskLog {
 	defer s.mu.Unlock()
 	l := s.logs[id]
 	if l == nil {
-		l = &diskLog{id: id, s: s}
+		l = &diskLog{id: id, s: s, lastID: s.lastIDs[id]}
 		s.logs[id] = l
 		s.nextLog = max(s.nextLog, id+1)
 	}
@@ -133,6 +134,7 @@ func (s *Disk) Recovered() error {
 	for _, l := range s.logs {
 		all = append(all, l)
 	}
+	s.lastIDs = nil
 	s.mu.Unlock()
 	for _, l := range all {
 		l.mu.Lock()

@@ -11,6 +11,7 @@ import "encoding/binary"
 //	a chunk(8)      which records of a chunk are settled
 //	d kind key      a definition
 //	e kind n(2) key fragment n of a definition too long for one value
+//	l n(4)          value n of the list of last ids, see last.go
 //	z n             padding, see keeper.go
 const (
 	keyFormat     = 'f'
@@ -20,6 +21,7 @@ const (
 	keyAcks       = 'a'
 	keyDefinition = 'd'
 	keyFragment   = 'e'
+	keyLastIDs    = 'l'
 	keyPadding    = 'z'
 )
 
@@ -43,6 +45,10 @@ func appendDefinitionKey(b []byte, kind Kind, key string) []byte {
 func appendFragmentKey(b []byte, kind Kind, n int, key string) []byte {
 	b = append(b, keyFragment, byte(kind))
 	return append(binary.BigEndian.AppendUint16(b, uint16(n)), key...)
+}
+
+func appendListKey(b []byte, n int) []byte {
+	return binary.BigEndian.AppendUint32(append(b, keyLastIDs), uint32(n))
 }
 
 // chunkOf is the id in a chunk, part or ack key; ok is false for a key that is

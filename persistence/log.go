@@ -278,6 +278,10 @@ func (l *diskLog) Delivered(upTo uint64) {
 func (l *diskLog) Durable() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.durableLocked()
+}
+
+func (l *diskLog) durableLocked() uint64 {
 	for _, f := range l.flights {
 		if f.done < len(f.entries) {
 			return f.entries[f.done].id - 1

@@ -396,7 +396,9 @@ func (m *modelTest) reopen() {
 			m.t.Fatalf("OpenLog: %v", err)
 		}
 		ml.log = l
-		ml.last = max(ml.last, l.LastID())
+		if got := l.LastID(); got != ml.last {
+			m.t.Fatalf("LastID() of log %d = %d after reopening, want %d", l.ID(), got, ml.last)
+		}
 	}
 	if err := m.store.Recovered(); err != nil {
 		m.t.Fatalf("Recovered: %v", err)

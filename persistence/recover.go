@@ -26,7 +26,7 @@ func (s *Disk) recover() error {
 	for _, scan := range []struct {
 		prefix byte
 		fn     func(item) error
-	}{{keyChunk, r.chunk}, {keyAcks, r.acks}, {keyPart, r.part}} {
+	}{{keyLastIDs, r.lastIDs}, {keyChunk, r.chunk}, {keyAcks, r.acks}, {keyPart, r.part}} {
 		if err := s.eng.scan([]byte{scan.prefix}, scan.fn); err != nil {
 			return err
 		}

@@ -13,7 +13,8 @@ import (
 )
 
 // An ID is a message's place in its queue: ids rise in the order of enqueueing
-// and are never used again. A requeued message keeps its id.
+// and are never used again, but for some that were gone before a crash (see
+// persistence.Log.LastID). A requeued message keeps its id.
 type ID uint64
 
 // An Entry is one message of a publish batch.

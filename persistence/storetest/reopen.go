@@ -231,3 +231,51 @@ func laneInfo(h *harness) {
 		l = h.openLog(l.ID())
 	}
 }
+
+// lastIDsSurvive has logs of which the youngest records, or all, are settled, some
+// before they could be written.
+func lastIDsSurvive(h *harness) {
+	const many = 1000
+	logs := make([]*log, many)
+	for i := range logs {
+		logs[i] = h.newLog()
+		if i%2 == 0 {
+			logs[i].Append(recs(span(1, uint64(i+1))...), nil)
+		} else {
+			logs[i].Append(recs(uint64(i+1)), nil)
+		}
+	}
+	h.newLog().append(rec(1))
+	for i, l := range logs {
+		l.Append(recs(uint64(i+2)), nil)
+		l.SettleRange(0, uint64(i%10), 1<<62)
+	}
+	none := h.newLog()
+	for round := range 3 {
+		h.reopen()
+		for i, l := range logs {
+			logs[i] = h.openLog(l.ID())
+			if got := logs[i].LastID(); got != uint64(i+2) {
+				h.t.Fatalf("LastID() = %d after reopening %d times, want %d", got, round+1, i+2)
+			}
+		}
+		if none = h.openLog(none.ID()); none.LastID() != 0 {
+			h.t.Errorf("LastID() = %d of a log that never had a record", none.LastID())
+		}
+		if round == 0 {
+			continue // closed before all is recovered
+		}
+		if err := h.store.Recovered(); err != nil {
+			h.t.Fatalf("Recovered: %v", err)
+		}
+		for _, l := range logs[20:] { // of those there is less to be written then
+			l.Drop()
+		}
+		logs = logs[:min(20, len(logs))]
+	}
+	logs[0].append(rec(3))
+	h.reopen()
+	if got := h.openLog(logs[0].ID()).LastID(); got != 3 {
+		h.t.Errorf("LastID() = %d, want 3", got)
+	}
+}

@@ -68,6 +68,7 @@ var tests = []struct {
 	{"ownerless logs are dropped", true, ownerless},
 	{"log ids are not used again", true, logIDs},
 	{"lane info survives", true, laneInfo},
+	{"last ids survive", true, lastIDsSurvive},
 }
 
 // A harness is one test with a store.

@@ -11,7 +11,8 @@ type Figures struct {
 	// a lower one, and those that came back from a consumer.
 	High, Normal, Returned int
 	// Last is the log's newest record, and Committed the newest that is on disk with
-	// all before it: 0 for none. They go on rising over restarts.
+	// all before it: 0 for none. They go on rising over restarts, if not always after
+	// a crash (see persistence.Log.LastID).
 	Last, Committed uint64
 }
 
