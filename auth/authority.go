@@ -120,6 +120,30 @@ func (a *Authority) seed() error {
 	return nil
 }
 
+// CheckDefaultUser says why the default user could not be made, if there is to be one.
+func (a *Authority) CheckDefaultUser() error {
+	if a.cfg.NoDefaultUser {
+		return nil
+	}
+	if err := a.rule.check(a.cfg.DefaultPass); err != nil {
+		return fmt.Errorf("create the default user: %w", err)
+	}
+	return nil
+}
+
+// Reset deletes all users, and makes the default user as New does in an empty store.
+func (a *Authority) Reset() error {
+	for u := range a.Users() {
+		if err := a.DeleteUser(u.Name); err != nil {
+			return err
+		}
+	}
+	if a.cfg.NoDefaultUser {
+		return nil
+	}
+	return a.seed()
+}
+
 // load fills the maps from the store.
 func (a *Authority) load() error {
 	for key, value := range a.defs.All(persistence.Users) {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leveretmq/leveret/amqp"
+	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/config"
 	"github.com/leveretmq/leveret/management"
 	"github.com/leveretmq/leveret/persistence"
@@ -45,6 +46,7 @@ type Broker struct {
 	// and the reverse. What Start did not reach is nil.
 	store              persistence.Store
 	spill              *spill // nil without a disk
+	authority          *auth.Authority
 	vhosts             *vhost.Set
 	listeners          []amqpListener // at least one
 	acceptors          []*acceptor    // of the listeners

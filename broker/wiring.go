@@ -47,6 +47,7 @@ func (b *Broker) build() error {
 	if err != nil {
 		return fmt.Errorf("read users: %w", err)
 	}
+	b.authority = authority
 	vhosts := vhost.Config{
 		Log:       b.log.Named("queue"),
 		Store:     b.store,

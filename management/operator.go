@@ -24,6 +24,9 @@ type Operator interface {
 	// them again. Connections stay.
 	SuspendListeners()
 	ResumeListeners() error
+	// Reset deletes all vhosts and users, and makes those of a first start. Its
+	// errors are for who asks.
+	Reset() error
 }
 
 // memoryLimit is the one in force, in bytes.
@@ -45,6 +48,25 @@ func (r *request) operator() (Operator, body, error) {
 	}
 	b, err := r.body()
 	return r.s.cfg.Operator, b, err
+}
+
+// resetNode handles POST /nodes/N/reset, which RabbitMQ does not have: its command is
+// reset. It is for who may use the socket only, and for a node in maintenance.
+func resetNode(r *request) (reply, error) {
+	o, _, err := r.operator()
+	if err != nil {
+		return reply{}, err
+	}
+	if !r.onSocket() {
+		return reply{}, badRequest("all users are deleted, too: a node is reset over the socket in its data folder only")
+	}
+	if !r.s.inMaintenance() {
+		return reply{}, badRequest("clients may be connected: put the node into maintenance first")
+	}
+	if err := o.Reset(); err != nil {
+		return reply{}, badRequest("%s", err)
+	}
+	return noContent, nil
 }
 
 // putLogLevel handles PUT /nodes/N/log-level, which RabbitMQ does not have: its

@@ -1,8 +1,11 @@
 package management
 
 import (
+	"context"
 	"errors"
+	"net/http/httptest"
 	"testing"
+	"time"
 )
 
 // fakeOperator notes what it is told.
@@ -10,6 +13,7 @@ type fakeOperator struct {
 	level, category string
 	memory, disk    int64
 	suspended       bool
+	resets          int
 	failure         error
 }
 
@@ -23,6 +27,8 @@ func (o *fakeOperator) MemoryAvailable() int64         { return 1000 }
 func (o *fakeOperator) SetDiskFreeLimit(n int64) error { o.disk = n; return o.failure }
 func (o *fakeOperator) SuspendListeners()              { o.suspended = true }
 func (o *fakeOperator) ResumeListeners() error         { o.suspended = false; return o.failure }
+
+func (o *fakeOperator) Reset() error { o.resets++; return o.failure }
 
 func TestSettingsOfARunningNode(t *testing.T) {
 	o := &fakeOperator{memory: 600}
@@ -63,6 +69,39 @@ func TestSettingsOfARunningNode(t *testing.T) {
 	o.failure = errors.New("there is no log level \"x\"")
 	has(t, a.do("PUT", node+"/log-level", `{"level":"x"}`, 400), J{"reason": `there is no log level "x"`})
 	a.do("PUT", "/nodes/other/log-level", `{"level":"debug"}`, 404)
+}
+
+// fakeMaintenance is drained or not.
+type fakeMaintenance struct{ drained bool }
+
+func (m *fakeMaintenance) Drain(time.Duration) { m.drained = true }
+func (m *fakeMaintenance) Revive()             { m.drained = false }
+func (m *fakeMaintenance) InMaintenance() bool { return m.drained }
+
+// A node is reset over the socket only, and in maintenance.
+func TestResetOfANode(t *testing.T) {
+	o, m := &fakeOperator{}, &fakeMaintenance{}
+	a := newAPI(t, func(c *Config) { c.Operator, c.Maintenance = o, m })
+	path := "/nodes/" + a.s.cfg.Node + "/reset"
+	local := func(want int) {
+		t.Helper()
+		r := httptest.NewRequest("POST", "/api"+path, nil)
+		w := httptest.NewRecorder()
+		a.s.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), localKey{}, true)))
+		if w.Code != want {
+			t.Errorf("over the socket: %d %s, want %d", w.Code, w.Body, want)
+		}
+	}
+	local(400)
+	m.drained = true
+	a.do("POST", path, "", 400)
+	if o.resets != 0 {
+		t.Fatal("the node was reset all the same")
+	}
+	local(204)
+	if o.resets != 1 {
+		t.Errorf("%d resets, want 1", o.resets)
+	}
 }
 
 func TestSettingsWithoutAnOperator(t *testing.T) {

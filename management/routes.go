@@ -18,6 +18,7 @@ func routes() []route {
 		{"PUT", "/nodes/{node}/memory-limit", administrator, putMemoryLimit},
 		{"PUT", "/nodes/{node}/disk-free-limit", administrator, putDiskFreeLimit},
 		{"PUT", "/nodes/{node}/listeners", administrator, putListeners},
+		{"POST", "/nodes/{node}/reset", administrator, resetNode},
 		{"GET", "/extensions", anyTag, extensions},
 		{"GET", "/whoami", anyTag, whoami},
 		{"GET", "/auth", anybody, authSettings},

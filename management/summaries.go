@@ -15,6 +15,7 @@ func summaries() map[string]string {
 		"DELETE /nodes/{node}/maintenance":                                    "Take a node out of maintenance",
 		"PUT /nodes/{node}/log-level":                                         "Change what is logged until the broker stops",
 		"PUT /nodes/{node}/memory-limit":                                      "Change the memory limit until the broker stops",
+		"POST /nodes/{node}/reset":                                            "Delete all virtual hosts and users, and make those of a first start; over the socket only",
 		"PUT /nodes/{node}/disk-free-limit":                                   "Change the limit of free disk space until the broker stops",
 		"PUT /nodes/{node}/listeners":                                         "Suspend or resume the listeners of clients",
 		"GET /extensions":                                                     "Extensions of the web UI",

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -76,9 +74,8 @@ func startApp(ctx context.Context, s *session, _ []string) error {
 	return s.api.delete(ctx, apiPath("nodes", n.text("name"), "maintenance"))
 }
 
-// reset leaves the broker as one that was started for the first time: with one
-// virtual host and one administrator, of the names that the variables of a
-// container give them.
+// reset leaves the broker as one that was started for the first time: with what its
+// own configuration says.
 func reset(ctx context.Context, s *session, _ []string) error {
 	n, err := s.node(ctx)
 	if err != nil {
@@ -87,49 +84,9 @@ func reset(ctx context.Context, s *session, _ []string) error {
 	if n.text("being_drained") != "true" { // RabbitMQ 4.0: text and exit code
 		return exitf(exitUsage, "Error: this command requires the 'rabbit' app to be stopped on the target node. Stop it with '%s stop_app'.", s.cmd.Root().Name())
 	}
-	if !s.api.local || s.api.user != "" {
-		return exitf(exitUnavailable, "users are deleted, too: run this on the broker's machine with its --data-dir (LEVERET_DATA_DIR) and without a login")
+	if !s.api.local {
+		return exitf(exitUnavailable, "users are deleted, too: run this on the broker's machine with its --data-dir (LEVERET_DATA_DIR)")
 	}
 	s.say("Resetting node %s ...", n.text("name"))
-	for _, kind := range []string{"vhosts", "users", "global-parameters"} {
-		if err := s.deleteAll(ctx, kind); err != nil {
-			return err
-		}
-	}
-	return s.plant(ctx)
-}
-
-// deleteAll deletes everything of one kind, but for what tells brokers apart.
-func (s *session) deleteAll(ctx context.Context, kind string) error {
-	var list []object
-	if err := s.api.get(ctx, apiPath(kind), &list); err != nil {
-		return err
-	}
-	for _, o := range list {
-		if kind == "global-parameters" && o.text("name") == "cluster_name" {
-			continue
-		}
-		// Some global parameters are the broker's own, and cannot be deleted.
-		if err := s.api.delete(ctx, apiPath(kind, o.text("name"))); err != nil && !isStatus(err, http.StatusNotFound) {
-			return err
-		}
-	}
-	return nil
-}
-
-// plant makes the first virtual host and user.
-func (s *session) plant(ctx context.Context) error {
-	first := func(what, otherwise string) string {
-		ours, _ := s.env("LEVERET_DEFAULT_" + what)
-		theirs, _ := s.env("RABBITMQ_DEFAULT_" + what)
-		return cmp.Or(ours, theirs, otherwise)
-	}
-	vhost, user := first("VHOST", "/"), first("USER", "guest")
-	if err := s.api.put(ctx, apiPath("vhosts", vhost), map[string]any{}); err != nil {
-		return err
-	}
-	if err := s.api.put(ctx, apiPath("users", user), userBody{Password: first("PASS", "guest"), Tags: []string{"administrator"}}); err != nil {
-		return err
-	}
-	return s.api.put(ctx, apiPath("permissions", vhost, user), map[string]string{"configure": ".*", "write": ".*", "read": ".*"})
+	return s.api.post(ctx, apiPath("nodes", n.text("name"), "reset"), nil, nil)
 }

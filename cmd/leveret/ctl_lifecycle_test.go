@@ -13,11 +13,11 @@ func TestResetAndStop(t *testing.T) {
 	dir := shortDir(t)
 	pidFile := filepath.Join(dir, "pid")
 	t.Setenv("LEVERET_PID_FILE", pidFile)
-	startSelf(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--management-listen", "off", "--prometheus-listen", "off")
-	ask(t, "")
-	t.Setenv("LEVERET_DATA_DIR", dir)
+	ask(t, "") // which forgets the variables of a default user
 	t.Setenv("RABBITMQ_DEFAULT_USER", "app")
-	t.Setenv("RABBITMQ_DEFAULT_PASS", "secret")
+	t.Setenv("RABBITMQ_DEFAULT_PASS_FILE", secretFile(t, "sesame\n"))
+	startSelf(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--management-listen", "off", "--prometheus-listen", "off")
+	t.Setenv("LEVERET_DATA_DIR", dir)
 	for _, line := range []struct {
 		command string
 		code    int
@@ -36,7 +36,8 @@ func TestResetAndStop(t *testing.T) {
 		{"rabbitmqctl -s list_vhosts", 0, "/\n"},
 		{"rabbitmqctl -s list_users", 0, "app\t[administrator]\n"},
 		{"rabbitmqctl -s list_permissions", 0, "app\t.*\t.*\t.*\n"},
-		{"rabbitmqctl authenticate_user app secret", 0, "Success"},
+		{"rabbitmqctl authenticate_user app sesame", 0, "Success"},
+		{"rabbitmqctl authenticate_user app guest", exitData, ""},
 		{"rabbitmqctl wait --pid 999999999 -t 5", 0, ""}, // the broker answers: the process is not looked at
 		{"rabbitmqctl stop", 0, "Stopping and halting node"},
 		{"rabbitmqctl ping", exitUnavailable, ""},
@@ -52,6 +53,16 @@ func TestResetAndStop(t *testing.T) {
 	if _, err := os.Stat(pidFile); !os.IsNotExist(err) {
 		t.Errorf("the file with the number of the process: %v, want none after a stop", err)
 	}
+}
+
+// secretFile is a file with a secret.
+func secretFile(t *testing.T, text string) (name string) {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // import_definitions passes over what it has imported before, if it is told to.

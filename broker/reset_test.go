@@ -1,0 +1,121 @@
+package broker
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leveretmq/leveret/auth"
+	"github.com/leveretmq/leveret/config"
+	"github.com/leveretmq/leveret/vhost"
+)
+
+// fill gives a broker what a reset has to take away.
+func fill(t *testing.T, b *Broker) {
+	t.Helper()
+	if err := b.vhosts.Create("other", vhost.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.authority.PutUser("other", auth.Secret{Password: "a long password"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"g", "cluster_name"} {
+		if err := b.vhosts.SetGlobal(name, json.RawMessage(`"x"`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// state is the names of vhosts, users and global parameters.
+func state(b *Broker) string {
+	var names []string
+	for u := range b.authority.Users() {
+		names = append(names, u.Name)
+	}
+	globals := len(b.vhosts.Globals())
+	return strings.Join(b.vhosts.Names(), " ") + "; " + strings.Join(names, " ") + "; " + strings.Repeat("g", globals)
+}
+
+// A reset makes what the broker's own configuration says.
+func TestResetMakesTheConfiguredUser(t *testing.T) {
+	b := start(t, func(c *config.Config) {
+		c.DefaultUser, c.DefaultPass, c.DefaultVHost, c.DefaultTags = "root", "pw", "main", []string{"monitoring"}
+		c.DefaultPermissions = config.Permissions{Configure: "^a", Write: ".*", Read: ".*"}
+	})
+	fill(t, b)
+	if err := (operator{b}).Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := state(b), "main; root; g"; got != want {
+		t.Errorf("after a reset there are %q, want %q", got, want)
+	}
+	if u, _ := b.authority.User("root"); !slices.Equal(u.Tags, []string{"monitoring"}) {
+		t.Errorf("the user has the tags %q", u.Tags)
+	}
+	for p := range b.authority.Permissions("root", "main") {
+		if p.Configure != "^a" {
+			t.Errorf("the user may configure %q", p.Configure)
+		}
+	}
+	if _, err := dial(t, b, "root:pw", "main"); err != nil {
+		t.Errorf("the user cannot log in: %v", err)
+	}
+}
+
+// Definitions take the place of a default user.
+func TestResetImportsDefinitions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "d.json")
+	text := `{"vhosts":[{"name":"v"}],"users":[{"name":"u","password":"p","tags":""}],"permissions":[{"user":"u","vhost":"v","configure":".*","write":".*","read":".*"}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, skip := range []bool{false, true} {
+		b := start(t, func(c *config.Config) { c.LoadDefinitions, c.SkipUnchanged = file, skip })
+		fill(t, b)
+		if err := (operator{b}).Reset(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := state(b), "v; u; g"; !strings.HasPrefix(got, want) {
+			t.Errorf("after a reset there are %q, want %q", got, want)
+		}
+		if err := os.Rename(file, file+".gone"); err != nil {
+			t.Fatal(err)
+		}
+		fill(t, b)
+		before := state(b)
+		if err := (operator{b}).Reset(); err == nil || state(b) != before {
+			t.Errorf("without the definitions: error %v, and there are %q; want an error and %q", err, state(b), before)
+		}
+		if err := os.Rename(file+".gone", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A default user that may not be made any more is no reason to lose the others.
+func TestResetChecksFirst(t *testing.T) {
+	dir := t.TempDir()
+	onDisk := func(c *config.Config) { c.InMemory, c.DataDir = false, dir }
+	stop(t, startOnce(t, onDisk))
+	b := start(t, func(c *config.Config) { onDisk(c); c.Auth.MinPasswordLength = 10 })
+	fill(t, b)
+	before := state(b)
+	if err := (operator{b}).Reset(); err == nil || !strings.Contains(err.Error(), "nothing was deleted") || state(b) != before {
+		t.Errorf("error %v, and there are %q; want an error and %q", err, state(b), before)
+	}
+}
+
+// startOnce is start for a broker that the test itself stops.
+func startOnce(t *testing.T, change func(*config.Config)) *Broker {
+	t.Helper()
+	cfg := testConfig(t)
+	change(&cfg)
+	b := New(cfg, nil)
+	if _, err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
