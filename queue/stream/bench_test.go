@@ -123,6 +123,30 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
+// BenchmarkTrackedAck settles one by one what a tracked reader has, and delivers
+// the next.
+func BenchmarkTrackedAck(b *testing.B) {
+	for _, prefetch := range []int{100, 60_000} {
+		b.Run(fmt.Sprint("prefetch-", prefetch), func(b *testing.B) {
+			p := &progress{}
+			next := queue.ID(0)
+			deliver := func() {
+				next++
+				p.deliver([]queue.Delivery{{ID: next}})
+			}
+			for range prefetch {
+				deliver()
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for b.Loop() {
+				p.settle([]queue.Delivery{{ID: next - queue.ID(prefetch) + 1}})
+				deliver()
+			}
+		})
+	}
+}
+
 // BenchmarkScan reads stored messages from the first to the last.
 func BenchmarkScan(b *testing.B) {
 	for _, tt := range []struct {

@@ -121,8 +121,9 @@ func (q *Queue) Places() map[string]uint64 {
 
 // A progress is what a tracked reader has not done yet.
 type progress struct {
-	open    []uint64 // offsets delivered, ascending, from the first that is not done
+	open    []uint64 // offsets delivered, ascending
 	done    []bool   // parallel to open
+	first   int      // index in open of the first that is not done
 	saved   uint64
 	savedAt time.Time
 }
@@ -155,17 +156,20 @@ func (p *progress) deliver(ds []queue.Delivery) {
 
 // settle notes that deliveries are done.
 func (p *progress) settle(ds []queue.Delivery) {
+	open, done := p.open[p.first:], p.done[p.first:]
 	for i := range ds {
-		if k, ok := slices.BinarySearch(p.open, uint64(ds[i].ID)-1); ok {
-			p.done[k] = true
+		if k, ok := slices.BinarySearch(open, uint64(ds[i].ID)-1); ok {
+			done[k] = true
 		}
 	}
-	n := 0
-	for n < len(p.done) && p.done[n] {
-		n++
+	for p.first < len(p.done) && p.done[p.first] {
+		p.first++
 	}
-	p.open = append(p.open[:0], p.open[n:]...)
-	p.done = append(p.done[:0], p.done[n:]...)
+	if p.first > len(p.open)/2 { // no more are moved than were done
+		p.open = append(p.open[:0], p.open[p.first:]...)
+		p.done = append(p.done[:0], p.done[p.first:]...)
+		p.first = 0
+	}
 }
 
 // settleTrackedLocked moves a tracked reader's place on. A delivery that was
@@ -183,8 +187,8 @@ func (q *Queue) settleTrackedLocked(r *reader, ds []queue.Delivery, how queue.Ou
 
 // at is the offset of the first message that is not done.
 func (r *reader) at() uint64 {
-	if len(r.progress.open) > 0 {
-		return r.progress.open[0]
+	if p := r.progress; p.first < len(p.open) {
+		return p.open[p.first]
 	}
 	return r.next
 }

@@ -3,6 +3,8 @@ package stream
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +51,39 @@ func TestANamedConsumerGoesOn(t *testing.T) {
 	publish(h, "10")
 	h.Reopen()
 	queuetest.Equal(t, "what came meanwhile", named(h, "other").Bodies(), numbers(10, 11))
+}
+
+// However many deliveries are out and in whatever order they are done, the place is
+// the first that is not.
+func TestProgressIsTheFirstThatIsNotDone(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	p := &progress{}
+	next := uint64(0)
+	var out []uint64 // ascending
+	for turn := range 2000 {
+		for range rnd.IntN(8) {
+			p.deliver([]queue.Delivery{{ID: queue.ID(next + 1)}})
+			out = append(out, next)
+			next += 1 + rnd.Uint64N(3)
+		}
+		var ds []queue.Delivery
+		for range min(rnd.IntN(8), len(out)) {
+			i := rnd.IntN(len(out))
+			if turn%2 == 0 {
+				i = 0
+			}
+			ds = append(ds, queue.Delivery{ID: queue.ID(out[i] + 1)})
+			out = slices.Delete(out, i, i+1)
+		}
+		p.settle(ds)
+		want := next
+		if len(out) > 0 {
+			want = out[0]
+		}
+		if got := (&reader{progress: p, next: next}).at(); got != want {
+			t.Fatalf("turn %d: %d is the first that is not done, want %d", turn, got, want)
+		}
+	}
 }
 
 func TestOnlyNamedConsumersThatAskAreTracked(t *testing.T) {
