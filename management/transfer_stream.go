@@ -12,15 +12,21 @@ import (
 // A streamSource reads a stream for a transfer, as basic.get cannot: it is a
 // consumer that begins at an offset and ends with what was there by then.
 type streamSource struct {
-	q    queue.Queue
+	q    *stream.Queue // immutable, and so are the next three
 	sub  *queue.Subscription
 	end  queue.ID      // the id of the last one: the offset after it
 	wake chan struct{} // capacity 1: there is something, or the stream was deleted
+	last queue.ID      // that get returned; the caller's
 
 	mu      sync.Mutex // guards the fields below; a leaf, held for one batch
 	waiting []queue.Delivery
+	size    int  // of the bodies in waiting, in bytes
+	full    bool // more is there, for when waiting is empty
 	gone    bool
 }
+
+// maxWaiting is how many bytes of bodies a streamSource reads ahead.
+const maxWaiting = 4 << 20
 
 var _ queue.Consumer = (*streamSource)(nil)
 
@@ -35,20 +41,16 @@ func newStreamSource(q *stream.Queue, offset int64) (s *streamSource, left int, 
 	return s, int(f.Next - min(from, f.Next)), q.Subscribe(s.sub)
 }
 
-// get returns the next message; found is false behind the last one. There must be
-// one, or it waits for ctx.
+// get returns the next message; found is false behind the last one.
 func (s *streamSource) get(ctx context.Context) (d queue.Delivery, found bool, err error) {
-	for {
-		s.mu.Lock()
-		if len(s.waiting) > 0 {
-			d, s.waiting = s.waiting[0], s.waiting[1:]
-			s.mu.Unlock()
+	for s.last < s.end {
+		d, found, err := s.take()
+		if found {
+			s.last = d.ID
 			return d, d.ID <= s.end, nil
 		}
-		gone := s.gone
-		s.mu.Unlock()
-		if gone {
-			return d, false, queue.ErrGone
+		if err != nil || s.q.Figures().First >= uint64(s.end) { // the stream has forgotten the rest
+			return d, false, err
 		}
 		select {
 		case <-s.wake:
@@ -56,18 +58,44 @@ func (s *streamSource) get(ctx context.Context) (d queue.Delivery, found bool, e
 			return d, false, ctx.Err()
 		}
 	}
+	return d, false, nil
+}
+
+// take takes what has been read, if anything, and has more read if there is room.
+func (s *streamSource) take() (d queue.Delivery, found bool, err error) {
+	s.mu.Lock()
+	if found = len(s.waiting) > 0; found {
+		d, s.waiting = s.waiting[0], s.waiting[1:]
+		s.size -= len(d.Msg.Body)
+	} else if s.gone {
+		err = queue.ErrGone
+	}
+	resume := s.full && len(s.waiting) == 0
+	if resume {
+		s.full = false
+	}
+	s.mu.Unlock()
+	if resume {
+		s.q.Resume(s.sub)
+	}
+	return d, found, err
 }
 
 // close ends the reading.
 func (s *streamSource) close() { s.q.Cancel(s.sub) }
 
-// Deliver implements queue.Consumer.
-func (s *streamSource) Deliver(batch []queue.Delivery) int {
+// Deliver implements queue.Consumer: it takes what there is room for.
+func (s *streamSource) Deliver(batch []queue.Delivery) (n int) {
 	s.mu.Lock()
-	s.waiting = append(s.waiting, batch...) // at most the prefetch
+	for n < len(batch) && s.size < maxWaiting {
+		s.size += len(batch[n].Msg.Body)
+		n++
+	}
+	s.waiting = append(s.waiting, batch[:n]...)
+	s.full = n < len(batch)
 	s.mu.Unlock()
 	s.signal()
-	return len(batch)
+	return n
 }
 
 // Cancelled implements queue.Consumer.

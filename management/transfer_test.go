@@ -1,12 +1,15 @@
 package management
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leveretmq/leveret/queue/stream"
 )
 
 // payloads peeks at a queue: what is ready, in order.
@@ -233,4 +236,75 @@ func TestCopyOutOfAStream(t *testing.T) {
 	has(t, a.do("POST", "/queues/%2F/s/move", `{"to":{"queue":"r"}}`, 400), J{"reason": "messages cannot be moved out of stream 's', which keeps them; copy them"})
 	has(t, a.do("GET", "/queues/%2F/s", "", 200), J{"messages": 5.0, "consumers": 0.0, "segments": 1.0, "first_offset": 0.0, "next_offset": 5.0,
 		"readers": J{"rabbit@test": 0.0}, "tracked_offsets": J{}})
+}
+
+func (a *api) streamSource(name string) (s *streamSource, left int) {
+	a.t.Helper()
+	v, _ := a.vhosts.Get("/")
+	info, err := v.QueueInfo(name)
+	if err == nil {
+		s, left, err = newStreamSource(info.Queue.(*stream.Queue), 0)
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return s, left
+}
+
+func TestStreamIsReadAheadNoFurtherThanNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		defer a.s.Shutdown(t.Context())
+		a.do("PUT", "/queues/%2F/s", `{"durable":true,"arguments":{"x-queue-type":"stream"}}`, 201)
+		a.publishAll("s", 20, make([]byte, 1<<20))
+		s, left := a.streamSource("s")
+		defer s.close()
+		if left != 20 {
+			t.Errorf("%d messages, want 20", left)
+		}
+		a.publish("s", "came later")
+		synctest.Wait()
+		if n := len(s.waiting); n != maxWaiting>>20 {
+			t.Errorf("%d messages of 1 MiB wait, want %d", n, maxWaiting>>20)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for i := range 20 {
+			if d, found, err := s.get(ctx); !found || err != nil || int(d.ID) != i+1 {
+				t.Fatalf("message %d: id %d, found %v, error %v", i, d.ID, found, err)
+			}
+		}
+		if _, found, err := s.get(ctx); found || err != nil {
+			t.Errorf("behind the last one: found %v, error %v", found, err)
+		}
+	})
+}
+
+// What the stream forgets meanwhile does not come, and is not waited for.
+func TestCopyOfWhatAStreamForgetsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		defer a.s.Shutdown(t.Context())
+		a.do("PUT", "/queues/%2F/s", `{"durable":true,"arguments":{"x-queue-type":"stream","x-stream-max-segment-size-bytes":1000000}}`, 201)
+		for range 10 {
+			a.publishAll("s", 1, make([]byte, 1<<20)) // a segment
+		}
+		s, left := a.streamSource("s")
+		defer s.close()
+		synctest.Wait()
+		a.do("PUT", "/policies/%2F/small", `{"pattern":"","definition":{"max-length-bytes":1}}`, 201)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for n := 0; ; n++ {
+			_, found, err := s.get(ctx)
+			if found {
+				continue
+			}
+			if n >= left || err != nil {
+				t.Errorf("%d of %d messages, then error %v, want fewer and none", n, left, err)
+			}
+			return
+		}
+	})
 }
