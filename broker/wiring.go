@@ -57,6 +57,9 @@ func (b *Broker) build() error {
 		// A vhost by another name may be the default, or definitions bring them.
 		NoDefaultVHost:   true,
 		DefaultQueueType: b.cfg.DefaultQueueType,
+		DropPermissions: func(by vhost.Actor, name string) error {
+			return authority.As(by.User()).DropVHost(name)
+		},
 		// Nobody deletes a vhost before there is a server.
 		OnVHostDeleted: func(name string) { b.server.CloseVHost(name) },
 		OnVHostCreated: seed{b.cfg, authority, b.log}.plant,

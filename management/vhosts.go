@@ -145,7 +145,7 @@ func deleteVHost(r *request) (reply, error) {
 	if err := r.s.cfg.VHosts.DeleteBy(r.acting().in(name), name); err != nil {
 		return reply{}, orNotFound(err)
 	}
-	return done(r.acting().auth.DropVHost(name))
+	return noContent, nil
 }
 
 func startVHost(r *request) (reply, error) {

@@ -86,7 +86,10 @@ func (v *VHost) BindExchange(by Actor, destination, source, key string, args fra
 	if err := v.mayBindExchange(by, destination, source, key); err != nil {
 		return err
 	}
-	c := v.change()
+	c, err := v.changeLive()
+	if err != nil {
+		return err
+	}
 	from, to := v.exchanges[source], v.exchanges[destination]
 	if from == nil || to == nil {
 		c.unlock()
@@ -105,7 +108,10 @@ func (v *VHost) UnbindExchange(by Actor, destination, source, key string, args f
 	if err := v.mayBindExchange(by, destination, source, key); err != nil {
 		return err
 	}
-	c := v.change()
+	c, err := v.changeLive()
+	if err != nil {
+		return err
+	}
 	from, to := v.exchanges[source], v.exchanges[destination]
 	if from == nil || to == nil {
 		c.unlock()

@@ -61,7 +61,10 @@ func (l *Limits) set(name string, value int64) error {
 }
 
 func (v *VHost) changeLimits(by Actor, eventKey string, apply func(*Limits) error) error {
-	c := v.change()
+	c, err := v.changeLive()
+	if err != nil {
+		return err
+	}
 	limits := v.limits
 	if err := apply(&limits); err != nil {
 		c.unlock()

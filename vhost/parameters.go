@@ -59,7 +59,10 @@ func (v *VHost) SetParameter(by Actor, p Parameter) error {
 	if !json.Valid(p.Value) {
 		return invalidf("the value of parameter '%s' is not JSON", p.Name)
 	}
-	c := v.change()
+	c, err := v.changeLive()
+	if err != nil {
+		return err
+	}
 	v.parameters[parameterID{p.Component, p.Name}] = p.Value
 	c.putParameter(p.Component, p.Name, p.Value)
 	c.parameterEvent("parameter.set", p.Component, p.Name, by.User())
@@ -69,7 +72,10 @@ func (v *VHost) SetParameter(by Actor, p Parameter) error {
 
 // ClearParameter removes a parameter: 404 if there is none.
 func (v *VHost) ClearParameter(by Actor, component, name string) error {
-	c := v.change()
+	c, err := v.changeLive()
+	if err != nil {
+		return err
+	}
 	id := parameterID{component, name}
 	if _, ok := v.parameters[id]; !ok {
 		c.unlock()

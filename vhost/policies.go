@@ -158,7 +158,10 @@ func (p *Policy) validate(operator bool) error {
 func (v *VHost) changePolicies(by Actor, apply func(c *change) error) error {
 	v.policyMu.Lock()
 	defer v.policyMu.Unlock()
-	c := v.change()
+	c, err := v.changeLive()
+	if err != nil {
+		return err
+	}
 	if err := apply(c); err != nil {
 		c.unlock()
 		return err

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -41,6 +42,10 @@ type Config struct {
 	Node string
 	// NoDefaultVHost says not to make the vhost "/" at the first start.
 	NoDefaultVHost bool
+	// DropPermissions is called when a vhost is being deleted, before it is gone
+	// from the store: a crash in between must not leave permissions behind for a
+	// later vhost of the name. It may be nil.
+	DropPermissions func(by Actor, vhost string) error
 	// OnVHostDeleted is called after a vhost was deleted: its connections are
 	// to be closed. It may be nil.
 	OnVHostDeleted func(name string)
@@ -88,6 +93,7 @@ type Set struct {
 
 	mu     sync.RWMutex // guards the fields below
 	vhosts map[string]*VHost
+	ending map[string]chan struct{}   // deleted vhosts by name; closed when all that was in one is gone
 	global map[string]json.RawMessage // global parameters by name, as JSON
 }
 
@@ -102,6 +108,7 @@ func Open(cfg Config) (*Set, error) {
 		definitions: newDefinitions(cfg.Store),
 		recovered:   make(chan struct{}),
 		vhosts:      make(map[string]*VHost),
+		ending:      make(map[string]chan struct{}),
 		global:      make(map[string]json.RawMessage),
 	}
 	err := s.recover()
@@ -182,13 +189,37 @@ func (s *Set) all() []*VHost {
 // Create is CreateBy of the broker itself.
 func (s *Set) Create(name string, o Options) error { return s.CreateBy(System, name, o) }
 
-// CreateBy makes a vhost, or changes the options of the one that is there. The
-// actor is who the event names.
+// endingPatience is how long a vhost waits for the end of one of its name.
+const endingPatience = 30 * time.Second
+
+// lockName takes s.mu at a time when no vhost of this name is being deleted:
+// definitions of the old one would be taken for the new one's.
+func (s *Set) lockName(name string) error {
+	for {
+		s.mu.Lock()
+		ending := s.ending[name]
+		if ending == nil {
+			return nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-ending:
+		case <-time.After(endingPatience):
+			return frames.Errorf(frames.PreconditionFailed, "vhost '%s' is still being deleted: try again later", name)
+		}
+	}
+}
+
+// CreateBy makes a vhost, or changes the options of the one that is there. While
+// one of its name is being deleted it waits, at most endingPatience. The actor is
+// who the event names.
 func (s *Set) CreateBy(by Actor, name string, o Options) error {
 	if err := checkOptions(&o); err != nil {
 		return err
 	}
-	s.mu.Lock()
+	if err := s.lockName(name); err != nil {
+		return err
+	}
 	v := s.vhosts[name]
 	isNew := v == nil
 	if isNew {
@@ -268,8 +299,9 @@ func (v *VHost) openLogs(held, producers persistence.LogID) error {
 // Delete is DeleteBy of the broker itself.
 func (s *Set) Delete(name string) error { return s.DeleteBy(System, name) }
 
-// DeleteBy deletes a vhost with all that is in it: 404 if there is none. The
-// actor is who the events name.
+// DeleteBy deletes a vhost with all that is in it, and the permissions for it: 404
+// if there is none. Its name is free when all that is done. The actor is who the
+// events name.
 func (s *Set) DeleteBy(by Actor, name string) error {
 	s.mu.Lock()
 	v := s.vhosts[name]
@@ -278,6 +310,8 @@ func (s *Set) DeleteBy(by Actor, name string) error {
 		return frames.Errorf(frames.NotFound, "no vhost '%s'", name)
 	}
 	delete(s.vhosts, name)
+	ending := make(chan struct{})
+	s.ending[name] = ending
 	if name == defaultVHost {
 		s.events.Store(nil)
 		s.logs.Store(nil)
@@ -288,12 +322,25 @@ func (s *Set) DeleteBy(by Actor, name string) error {
 	c.vhostEvent("vhost.deleted", by.User())
 	c.unlock()
 	s.mu.Unlock()
-	// First the vhost: what is left of it after a crash is of no vhost then.
-	err := c.finish(by)
+	defer s.freeName(name, ending)
+	var errs []error
+	if s.config.DropPermissions != nil {
+		errs = append(errs, s.config.DropPermissions(by, name))
+	}
+	// Then the vhost: what is left of it after a crash is of no vhost then.
+	errs = append(errs, c.finish(by))
 	if s.config.OnVHostDeleted != nil {
 		s.config.OnVHostDeleted(name)
 	}
-	return errors.Join(err, v.clear(by.User()))
+	return errors.Join(append(errs, v.clear(by.User()))...)
+}
+
+// freeName lets the name of a deleted vhost be used again.
+func (s *Set) freeName(name string, ending chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ending, name)
+	close(ending)
 }
 
 // clear deletes everything in a deleted vhost.

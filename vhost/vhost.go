@@ -293,6 +293,17 @@ func (v *VHost) change() *change {
 	return &change{v: v}
 }
 
+// changeLive is change, unless the vhost is deleted: parameters have keys that are
+// those of a later vhost of the name, too.
+func (v *VHost) changeLive() (*change, error) {
+	c := v.change()
+	if v.deleted {
+		c.unlock()
+		return nil, v.errGone()
+	}
+	return c, nil
+}
+
 // keysOf returns the routing keys of a message that deliveries and dead letters
 // show: without BCC.
 func keysOf(m *message.Message) []string {
