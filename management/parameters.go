@@ -112,6 +112,9 @@ func setParameter(v *vhost.VHost, by vhost.Actor, component, name string, value 
 	if !anyOf(pluginComponents, component) {
 		return badRequest("Validation failed\n\ncomponent %s not found\n", component)
 	}
+	if err := checkUTF8("parameter", name); err != nil {
+		return err
+	}
 	if err := checkPlugin(component, name, value); err != nil {
 		return err
 	}
@@ -234,6 +237,9 @@ func putGlobalParameter(r *request) (reply, error) {
 		return reply{}, err
 	}
 	name := r.arg("name")
+	if err := checkUTF8("parameter", name); err != nil {
+		return reply{}, err
+	}
 	_, existed := r.s.cfg.VHosts.Globals()[name]
 	return put(!existed, r.s.cfg.VHosts.SetGlobal(name, raw))
 }

@@ -89,6 +89,9 @@ func putPolicy(operator bool) handler {
 // readPolicy reads a policy from a request's or a definition's body.
 func readPolicy(name string, b body) (vhost.Policy, error) {
 	p := vhost.Policy{Name: name}
+	if err := checkUTF8("policy", name); err != nil {
+		return p, err
+	}
 	if err := b.need("pattern", "definition"); err != nil {
 		return p, err
 	}

@@ -373,10 +373,17 @@ func checkName(what, name string) error {
 		return badRequest("%s should be less than %d bytes, actually was %d\n", what, maxNameLength, len(name))
 	case name == "" && what == "queue":
 		return badRequest("the name of a queue must not be empty")
-	case !utf8.ValidString(name):
-		return badRequest("the name of a %s must be UTF-8", what)
 	}
-	return nil
+	return checkUTF8(what, name)
+}
+
+// checkUTF8 refuses names that are not UTF-8: in definitions, which are JSON, they
+// would be other ones.
+func checkUTF8(what, name string) error {
+	if utf8.ValidString(name) {
+		return nil
+	}
+	return badRequest("the name of a %s must be UTF-8", what)
 }
 
 func deleteQueue(r *request) (reply, error) {

@@ -129,6 +129,9 @@ func (c *acting) createVHost(name string, o vhost.Options) error {
 	if name == "" {
 		return badRequest("the name of a virtual host must not be empty")
 	}
+	if err := checkUTF8("virtual host", name); err != nil {
+		return err
+	}
 	_, existed := c.s.cfg.VHosts.Get(name)
 	if err := c.s.cfg.VHosts.CreateBy(c.in(name), name, o); err != nil {
 		return err
