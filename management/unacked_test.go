@@ -82,3 +82,23 @@ func TestDelayedMessagesAreListedAndCancelled(t *testing.T) {
 	a.do("GET", "/exchanges/%2F/none/delayed", "", 404)
 	a.wantPayloads("q")
 }
+
+func TestDelayedMessagesNeedReadPermission(t *testing.T) {
+	a := newAPI(t, nil)
+	a.user("ann", "management")
+	for _, tt := range []struct {
+		permissions     string
+		listed, deleted int
+	}{
+		{`{"configure":".*","write":".*","read":"^$"}`, 401, 401},
+		{`{"configure":".*","write":"^$","read":".*"}`, 200, 401},
+		{`{"configure":"^$","write":".*","read":".*"}`, 200, 200},
+	} {
+		a.request("PUT", "/permissions/%2F/ann", tt.permissions, nil)
+		for method, want := range map[string]int{"GET": tt.listed, "DELETE": tt.deleted} {
+			if w := a.request(method, "/exchanges/%2F/amq.direct/delayed", "", as("ann")); w.Code != want {
+				t.Errorf("with %s: %s = %d, want %d", tt.permissions, method, w.Code, want)
+			}
+		}
+	}
+}

@@ -33,9 +33,10 @@ const heldID = "held-"
 // DelayedMessages lists messages of an exchange that wait, those due first at
 // the front: at most limit of them after the first offset ones, and how many
 // there are. It copies what is known of all that wait, some 30 bytes each.
-// The user needs write permission on the exchange: 404 if it is missing.
+// The user needs read permission on the exchange, and write permission, too, to
+// cancel some: 404 if it is missing.
 func (v *VHost) DelayedMessages(by Actor, exchange string, offset, limit int) (page []DelayedMessage, total int, err error) {
-	own, err := v.delayersOf(by, exchange)
+	own, err := v.delayersOf(by, exchange, Read)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -78,7 +79,7 @@ func (v *VHost) DelayedMessages(by Actor, exchange string, offset, limit int) (p
 // with this id, or not any more. The store forgets it with its next commit: after
 // a crash before that the message is there again.
 func (v *VHost) CancelDelayed(by Actor, exchange, id string) error {
-	own, err := v.delayersOf(by, exchange)
+	own, err := v.delayersOf(by, exchange, Read, Write)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (v *VHost) CancelDelayed(by Actor, exchange, id string) error {
 // DelayedMessage shows one message of an exchange that waits: 404 if there is none
 // with this id, or not any more.
 func (v *VHost) DelayedMessage(by Actor, exchange, id string) (DelayedMessage, error) {
-	own, err := v.delayersOf(by, exchange)
+	own, err := v.delayersOf(by, exchange, Read)
 	if err != nil {
 		return DelayedMessage{}, err
 	}
@@ -133,7 +134,7 @@ func (v *VHost) errNoDelayed(exchange, id string) error {
 // CancelAllDelayed drops all messages of an exchange that wait, and returns how
 // many those were.
 func (v *VHost) CancelAllDelayed(by Actor, exchange string) (int, error) {
-	own, err := v.delayersOf(by, exchange)
+	own, err := v.delayersOf(by, exchange, Read, Write)
 	if err != nil {
 		return 0, err
 	}
@@ -145,11 +146,13 @@ func (v *VHost) CancelAllDelayed(by Actor, exchange string) (int, error) {
 	return n, nil
 }
 
-// delayersOf checks that the exchange is there, and that the user may publish to
-// it; own is nil unless messages can wait in the exchange itself.
-func (v *VHost) delayersOf(by Actor, exchange string) (own *delayer, err error) {
-	if err := by.MayExchange(Write, exchange); err != nil {
-		return nil, err
+// delayersOf checks that the exchange is there, and what the user may do with it;
+// own is nil unless messages can wait in the exchange itself.
+func (v *VHost) delayersOf(by Actor, exchange string, needed ...Permission) (own *delayer, err error) {
+	for _, p := range needed {
+		if err := by.MayExchange(p, exchange); err != nil {
+			return nil, err
+		}
 	}
 	e := v.exchangeEntry(exchange)
 	if e == nil {

@@ -3,6 +3,7 @@ package vhost
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -237,12 +238,23 @@ func TestListAndCancelDelayedMessages(t *testing.T) {
 		synctest.Wait()
 		q, _ := v.Queue(System, "q")
 		wantBodies(t, q.(*fakeQueue), "other")
-		refused := &fakeActor{refuse: map[string]bool{"write exchange d": true}}
-		if _, _, err := v.DelayedMessages(refused, "d", 0, 1); err == nil {
-			t.Error("listed without permission")
-		}
-		if _, err := v.CancelAllDelayed(refused, "d"); err == nil {
-			t.Error("cancelled without permission")
+		for _, tt := range []struct {
+			refused            string
+			mayList, mayCancel bool
+		}{{"write exchange d", true, false}, {"read exchange d", false, false}, {"configure exchange d", true, true}} {
+			by := &fakeActor{refuse: map[string]bool{tt.refused: true}}
+			if _, _, err := v.DelayedMessages(by, "d", 0, 1); (err == nil) != tt.mayList {
+				t.Errorf("list without %q: %v", tt.refused, err)
+			}
+			if _, err := v.DelayedMessage(by, "d", "7"); strings.Contains(err.Error(), "no delayed message") != tt.mayList {
+				t.Errorf("show without %q: %v", tt.refused, err)
+			}
+			if err := v.CancelDelayed(by, "d", "7"); strings.Contains(err.Error(), "no delayed message") != tt.mayCancel {
+				t.Errorf("cancel one without %q: %v", tt.refused, err)
+			}
+			if _, err := v.CancelAllDelayed(by, "d"); (err == nil) != tt.mayCancel {
+				t.Errorf("cancel all without %q: %v", tt.refused, err)
+			}
 		}
 	})
 }
