@@ -137,5 +137,8 @@ func (a *api) unreachable(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without the method and the URL
 	}
+	if e, ok := errors.AsType[*exitError](err); ok { // it says it already
+		return e
+	}
 	return exitf(exitUnavailable, "cannot reach the HTTP API at %s: %v; start the broker, or name the address of another with --url (LEVERET_URL)", a.shown, err)
 }

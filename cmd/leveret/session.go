@@ -102,8 +102,9 @@ func open(cmd *cobra.Command, o *options) (*session, error) {
 
 // newAPI finds where the broker is and who asks. A broker on this machine is
 // asked over the socket in its data directory, or in that of the package's service,
-// if no other is named; there is no login then unless one is given. In the container of a broker the variables
-// that set it up are enough.
+// if no other is named; there is no login then unless one is given. In the container
+// of a broker the variables that set it up are enough. If they or an option name a
+// data directory, and no address, no broker but the one there is asked.
 func newAPI(o *options, lookup func(string) (string, bool)) *api {
 	env := func(name string) string {
 		v, _ := lookup(name)
@@ -127,8 +128,13 @@ func newAPI(o *options, lookup func(string) (string, bool)) *api {
 		listen = ""
 	}
 	base := baseURL(cmp.Or(url, listen, config.DefaultManagementListen))
+	shown := base
+	if path := namedSocket(o.dataDir, lookup); path != "" && url == "" && listen == "" { // the usual address is another broker's
+		shown = path
+		client.Transport = refusal{exitf(exitUnavailable, "no broker that this user may administer answers at %s; start it, or name the address of its HTTP API with --url (LEVERET_URL)", path)}
+	}
 	return &api{
-		base: base, shown: base,
+		base: base, shown: shown,
 		user:     cmp.Or(user, env("LEVERET_DEFAULT_USER"), env("RABBITMQ_DEFAULT_USER"), "guest"),
 		password: cmp.Or(password, env("LEVERET_DEFAULT_PASS"), env("RABBITMQ_DEFAULT_PASS"), "guest"),
 		http:     client,

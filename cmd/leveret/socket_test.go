@@ -88,6 +88,47 @@ func TestLoginOverTheSocket(t *testing.T) {
 	}
 }
 
+// Where a folder is named and nothing answers there, no other broker is asked: it
+// would be the wrong one.
+func TestNamedFolderWithoutABroker(t *testing.T) {
+	dir, url := shortDir(t), strings.TrimPrefix(startBroker(t), "http://")
+	for _, tt := range []struct {
+		flag string
+		env  map[string]string
+		asks string // "" is nobody
+	}{
+		{dir, nil, ""},
+		{"", map[string]string{"LEVERET_DATA_DIR": dir}, ""},
+		{"", map[string]string{"RABBITMQ_MNESIA_DIR": dir}, ""},
+		{"", map[string]string{"LEVERET_DATA_DIR": dir, "LEVERET_MANAGEMENT_LISTEN": "off"}, ""},
+		{"", map[string]string{"LEVERET_DATA_DIR": dir, "LEVERET_MANAGEMENT_LISTEN": url}, "http://" + url},
+		{dir, map[string]string{"LEVERET_URL": url}, "http://" + url},
+		{"", map[string]string{"LEVERET_DATA_DIR": dir, "LEVERET_IN_MEMORY": "true", "LEVERET_MANAGEMENT_LISTEN": url}, "http://" + url},
+		{"", map[string]string{"LEVERET_DATA_DIR": dir, "LEVERET_IN_MEMORY": "true"}, "http://" + config.DefaultManagementListen},
+		{"", map[string]string{"XDG_DATA_HOME": dir, "LEVERET_IN_MEMORY": "true"}, "http://" + config.DefaultManagementListen},
+	} {
+		a := newAPI(&options{dataDir: tt.flag}, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
+		if tt.asks != "" {
+			if a.base != tt.asks || a.http.Transport != nil {
+				t.Errorf("%q, %v: asks %s, want %s", tt.flag, tt.env, a.base, tt.asks)
+			}
+			continue
+		}
+		err := a.get(t.Context(), "/version", nil)
+		if err == nil || codeOf(err) != exitUnavailable || !strings.Contains(err.Error(), filepath.Join(dir, broker.AdminSocket)) {
+			t.Errorf("%q, %v: error %v, want exit %d and the socket's path", tt.flag, tt.env, err, exitUnavailable)
+		}
+	}
+	ask(t, "")
+	t.Setenv("LEVERET_MANAGEMENT_LISTEN", "")
+	for _, line := range []string{"add_vhost v", "ping", "await_startup -t 1"} {
+		code, _, errs := call(t, "", append([]string{"rabbitmqctl", "--data-dir", dir}, words(line)...)...)
+		if code != exitUnavailable && code != exitTimeout || !strings.Contains(errs, broker.AdminSocket) {
+			t.Errorf("%s: exit %d, %s", line, code, errs)
+		}
+	}
+}
+
 // The socket of a broker that was killed is no reason not to ask at the address.
 func TestDeadSocketIsPassedOver(t *testing.T) {
 	url := startBroker(t)
