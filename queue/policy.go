@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -372,8 +373,30 @@ func deadLetterTarget(a Arguments, p Policy) *Target {
 	return &t
 }
 
-// jsonInteger returns the value of a JSON number without a fraction.
+// jsonInteger returns the value of a JSON number without a fraction. What is beyond
+// the bounds of int64, which RabbitMQ 4.0 takes, is as near as can be, and not
+// NoDeliveryLimit.
 func jsonInteger(v any) (int64, bool) {
+	if n, ok := exactInteger(v); ok {
+		return max(n, -math.MaxInt64), true
+	}
+	switch v := v.(type) {
+	case float64: // so large a number has no fraction
+		switch {
+		case v >= 1<<63:
+			return math.MaxInt64, true
+		case v <= -1<<63:
+			return -math.MaxInt64, true
+		}
+	case json.Number:
+		n, err := v.Int64()
+		return max(n, -math.MaxInt64), errors.Is(err, strconv.ErrRange)
+	}
+	return 0, false
+}
+
+// exactInteger is jsonInteger for what int64 can hold.
+func exactInteger(v any) (int64, bool) {
 	switch v := v.(type) {
 	case float64:
 		if v != math.Trunc(v) || math.Abs(v) >= 1<<63 {
@@ -446,7 +469,7 @@ func isMaxAge(v any) bool {
 
 // jsonTerm prints a JSON value as an Erlang term.
 func jsonTerm(v any) string {
-	if n, ok := jsonInteger(v); ok {
+	if n, ok := exactInteger(v); ok {
 		return strconv.FormatInt(n, 10)
 	}
 	switch v := v.(type) {

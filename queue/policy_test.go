@@ -40,6 +40,8 @@ func TestValidateDefinition(t *testing.T) {
 		{`{"foo": {"a": [1, true, null]}, "bar": "x"}`, false, `[{<<"bar">>,<<"x">>},{<<"foo">>,#{<<"a">> => [1,true,null]}}] are not recognised policy settings`},
 		{`{"ha-mode": "all"}`, false, `[{<<"ha-mode">>,<<"all">>}] are not recognised policy settings`},
 		{`{"delivery-limit": -1}`, false, ""},
+		{`{"max-length": 9223372036854775807, "expires": 10000000000000000000000, "delivery-limit": -9223372036854775809}`, false, ""},
+		{`{"queue-version": 10000000000000000000000}`, false, "1.0e22 is not a valid queue-version value"},
 		{`{"max-age": "1h", "stream-filter-size-bytes": 16}`, false, ""},
 		{`{"federation-upstream": "u", "federation-upstream-pattern": "^u"}`, false, ""},
 		{`{"federation-upstream-set": 1}`, false, "1 is not a valid federation upstream set"},
@@ -146,6 +148,27 @@ func TestEffective(t *testing.T) {
 	}
 	if s := Effective(Arguments{}, Policy{}); s.Overflow != DropHead || s.MaxLength != None || s.MessageTTL != None || s.Expires != None {
 		t.Errorf("zero values: %+v", s)
+	}
+}
+
+// Integers of JSON have no bounds (RabbitMQ 4.0), those of queues have.
+func TestIntegersBeyondAllBounds(t *testing.T) {
+	const def = `{"max-length": 9223372036854775807, "expires": 10000000000000000000000, "delivery-limit": -9223372036854775808}`
+	numbers := Definition{}
+	dec := json.NewDecoder(strings.NewReader(def))
+	dec.UseNumber()
+	if err := dec.Decode(&numbers); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []Definition{definition(t, def), numbers} {
+		p := Merge(&NamedDefinition{"p", d}, nil)
+		if p.MaxLength != math.MaxInt64 || p.Expires != maxExpiry || p.DeliveryLimit == NoDeliveryLimit || p.DeliveryLimit >= 0 {
+			t.Errorf("max-length %d, expires %d, delivery-limit %d of %v", p.MaxLength, p.Expires, p.DeliveryLimit, d)
+		}
+		p = Merge(&NamedDefinition{"p", d}, &NamedDefinition{"o", Definition{"max-length": 5.0}})
+		if p.MaxLength != 5 {
+			t.Errorf("max-length %d with an operator's of 5", p.MaxLength)
+		}
 	}
 }
 
