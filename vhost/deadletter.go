@@ -35,10 +35,16 @@ func (v *VHost) deadLetter(from queue.Queue, to queue.Target, reason queue.Reaso
 // it. It says whether there was any queue.
 func (p *Publisher) addDead(rt *Route, e queue.Entry, reason queue.Reason) (reached bool) {
 	m := e.Msg
-	if f := rt.entry.filter; f != nil && hasHeaders(m) && p.duplicate(f, m, headerFields(m)) || p.delay(rt, e) {
+	if f := rt.entry.filter; f != nil && hasHeaders(m) && p.duplicate(f, headerFields(m), m.Time, waiter{e.Receipt, e.Seq}) || p.delay(rt, e) {
 		return true
 	}
-	targets, durable := p.targetsOf(rt, m)
+	targets, durable := p.targetsOf(rt, &e)
+	dropped := p.detour.tookDuplicate() // in any case: it is forgotten with that
+	if len(targets) == 0 && !dropped {
+		p.unsee()
+		return false
+	}
+	e = p.watched(e)
 	if durable > 1 && m.Persistent {
 		e.Shared = new(persistence.SharedBody)
 	}
@@ -49,8 +55,7 @@ func (p *Publisher) addDead(rt *Route, e queue.Entry, reason queue.Reason) (reac
 		}
 		p.put(s, e)
 	}
-	dropped := p.detour.tookDuplicate() // in any case: it is forgotten with that
-	return len(targets) > 0 || dropped
+	return true
 }
 
 // warnOfCycle tells the log once for each queue.

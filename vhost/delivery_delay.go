@@ -150,7 +150,7 @@ func (p *Publisher) hold(e queue.Entry) {
 	if p.held == nil {
 		p.held = &batchSlot{to: p.v.held}
 	}
-	p.put(p.held, e)
+	p.put(p.held, p.watched(e))
 }
 
 // Held is how many messages wait for their delivery delay.

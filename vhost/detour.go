@@ -11,6 +11,7 @@ type detour struct {
 	on      bool       // a message is being routed
 	into    []*delayer // where it has to wait
 	dropped bool       // it was a duplicate somewhere: as good as routed
+	by      waiter     // its publisher
 }
 
 // routeFrom routes through an exchange. One on the way that delays the message is
@@ -50,7 +51,7 @@ func (p *Publisher) Enter(x *exchange.Exchange, m *message.Message) bool {
 	if e == nil || e.x != x {
 		return true // it was deleted meanwhile, and so were its bindings
 	}
-	if e.filter != nil && !p.Again && hasHeaders(m) && p.duplicate(e.filter, m, headerFields(m)) {
+	if e.filter != nil && !p.Again && hasHeaders(m) && p.duplicate(e.filter, headerFields(m), m.Time, p.detour.by) {
 		p.detour.dropped = true
 		return false
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/leveretmq/leveret/exchange"
 	"github.com/leveretmq/leveret/frames"
-	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue/dedup"
 )
@@ -24,7 +23,8 @@ import (
 // itself: see package dedup.
 //
 // The ids of an exchange's dead letters count, too, and those of messages that
-// reach it through another exchange.
+// reach it through another exchange. Those of messages that were refused, rolled
+// back or unroutable do not: they may be published again. See sighting.
 const (
 	filterType     = "x-message-deduplication" // of an exchange
 	filterArgument = "x-message-deduplication" // of exchanges and queues
@@ -59,7 +59,10 @@ type filter struct {
 
 	mu   sync.Mutex // guards the fields below; a leaf but for Log.mu
 	seen map[dedup.ID]uint64
-	list []seenID // oldest first; list[i] has the number first+i
+	// unsafe are the numbers whose messages are not safe yet, with the publishers of
+	// duplicates that wait for that.
+	unsafe map[uint64][]waiter
+	list   []seenID // oldest first; list[i] has the number first+i
 	// first is the number of list[0]. Numbers rise from 1; they are the ids of
 	// records.
 	first uint64
@@ -73,12 +76,6 @@ type seenID struct {
 	stored  bool
 }
 
-// A sighting is a new id that a filter took note of.
-type sighting struct {
-	f      *filter
-	number uint64
-}
-
 // newFilter makes the filter that the arguments of an exchange or a queue ask
 // for. mandatory says that there must be a size, as for the type of exchange; else
 // f is nil unless they ask for one.
@@ -86,7 +83,7 @@ func newFilter(args frames.Table, mandatory bool) (f *filter, err error) {
 	if on, _ := args.Lookup(filterArgument); on != true && !mandatory {
 		return nil, nil
 	}
-	f = &filter{header: filterHeader, first: 1, seen: make(map[dedup.ID]uint64)}
+	f = &filter{header: filterHeader, first: 1, seen: make(map[dedup.ID]uint64), unsafe: make(map[uint64][]waiter)}
 	size, ok, valid := positiveArgument(args, filterSize)
 	if !ok && !mandatory {
 		size, valid = defaultFilterSize, true
@@ -214,12 +211,13 @@ func (f *filter) logID() persistence.LogID {
 	return f.log.ID()
 }
 
-// see says whether a message with these headers is a duplicate. If not, and if
-// it has an id, it takes note of that.
-func (f *filter) see(headers []byte, now int64) (s sighting, duplicate bool) {
+// see says whether a message with these headers is a duplicate; its publisher then
+// waits until the first one is safe. If it is none, and has an id, it takes note of
+// that: the number is not 0, and end must be called for it.
+func (f *filter) see(headers []byte, now int64, by waiter) (number uint64, duplicate bool) {
 	tag, value, ok := frames.FindField(headers, f.header)
 	if !ok {
-		return sighting{}, false
+		return 0, false
 	}
 	id := dedup.Digest(tag, value)
 	expires := int64(0)
@@ -231,14 +229,24 @@ func (f *filter) see(headers []byte, now int64) (s sighting, duplicate bool) {
 	if number, ok := f.seen[id]; ok {
 		if old := &f.list[number-f.first]; old.expires == 0 || old.expires > now {
 			f.dropped.Add(1)
-			return sighting{}, true
+			f.awaitLocked(number, by)
+			return 0, true
 		}
 	}
-	number := f.first + uint64(len(f.list))
+	number = f.first + uint64(len(f.list))
 	f.list = append(f.list, seenID{id: id, expires: expires})
 	f.seen[id] = number
+	f.unsafe[number] = nil
 	f.trimLocked()
-	return sighting{f, number}, false
+	return number, false
+}
+
+// awaitLocked makes the publisher of a duplicate wait for the first message.
+func (f *filter) awaitLocked(number uint64, by waiter) {
+	if waiting, ok := f.unsafe[number]; ok && by.r != nil {
+		by.r.Hold(1)
+		f.unsafe[number] = append(waiting, by)
+	}
 }
 
 func (f *filter) ttlOf(headers []byte) int64 {
@@ -266,75 +274,38 @@ func (f *filter) forgetLocked(number uint64) {
 		delete(f.seen, old.id)
 	}
 	if old.stored {
+		old.stored = false
 		f.log.Settle([]uint64{number})
 	}
 }
 
-// forget takes back a sighting whose message was not published after all.
-func (s sighting) forget() {
-	f := s.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s.number >= f.first {
-		f.forgetLocked(s.number)
-	}
-}
-
-// store keeps a sighting whose message the queues have.
-func (s sighting) store() {
-	f := s.f
+// store keeps an id whose message the queues have.
+func (f *filter) store(number uint64) {
 	if f.log == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s.number < f.first {
+	if number < f.first {
 		return
 	}
-	seen := &f.list[s.number-f.first]
+	seen := &f.list[number-f.first]
 	seen.stored = true
-	f.log.Append([]persistence.Record{{ID: s.number, Expires: seen.expires, Key: string(seen.id[:])}}, nil)
+	f.log.Append([]persistence.Record{{ID: number, Expires: seen.expires, Key: string(seen.id[:])}}, nil)
 }
 
-// sift removes the duplicates from a queue's batch, and says whether there is
-// anything left.
-func (f *filter) sift(s *batchSlot) bool {
-	now := time.Now().UnixMilli()
-	rest := s.batch[:0]
-	for _, e := range s.batch {
-		if hasHeaders(e.Msg) {
-			if _, duplicate := f.see(headerFields(e.Msg), now); duplicate {
-				continue
-			}
-		}
-		rest = append(rest, e)
+// end says that a message is safe, or was not taken: then its id is forgotten. The
+// publishers of its duplicates are told the same.
+func (f *filter) end(number uint64, refused, failed bool) {
+	f.mu.Lock()
+	waiting := f.unsafe[number]
+	delete(f.unsafe, number)
+	if (refused || failed) && number >= f.first {
+		f.forgetLocked(number)
 	}
-	if len(rest) < len(s.batch) {
-		clear(s.batch[len(rest):])
-		s.batch, s.runs = rest, 2 // at most: see hold
+	f.mu.Unlock()
+	for _, w := range waiting {
+		tell(w.r, w.seq, refused, failed)
+		w.r.Release()
 	}
-	return len(rest) > 0
-}
-
-// duplicate says whether the exchange drops a message.
-func (p *Publisher) duplicate(f *filter, m *message.Message, headers []byte) bool {
-	s, duplicate := f.see(headers, m.Time)
-	if s.f != nil {
-		p.seen = append(p.seen, s)
-	}
-	return duplicate
-}
-
-// settleSightings keeps what filters have noted since the last Flush, or takes
-// it back.
-func (p *Publisher) settleSightings(published bool) {
-	for _, s := range p.seen {
-		if published {
-			s.store()
-		} else {
-			s.forget()
-		}
-	}
-	clear(p.seen)
-	p.seen = p.seen[:0]
 }

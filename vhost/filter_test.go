@@ -200,10 +200,10 @@ func TestFilterIsBounded(t *testing.T) {
 	}
 	for i := range 10_000 {
 		headers := headerFields(newHeld("", "", "", false, "x-deduplication-header", fmt.Sprint(i)))
-		if _, duplicate := f.see(headers, 0); duplicate {
+		if _, duplicate := f.see(headers, 0, waiter{}); duplicate {
 			t.Fatalf("id %d is a duplicate", i)
 		}
-		f.see(headers, 0)
+		f.see(headers, 0, waiter{})
 	}
 	if len(f.list) != 100 || len(f.seen) != 100 || cap(f.list) > 400 {
 		t.Errorf("%d ids in a list of %d (capacity %d), want 100", len(f.seen), len(f.list), cap(f.list))

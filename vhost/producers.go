@@ -276,6 +276,7 @@ func (p *Publisher) enqueueRecorded() {
 			}
 		}
 	}
+	p.releaseWatches()
 	for _, f := range p.flights {
 		f.flushed(places)
 	}

@@ -41,7 +41,8 @@ type Publisher struct {
 	held    *batchSlot              // of messages with a delivery delay; made when needed
 	inside  map[*delayer]*batchSlot // of delayed exchanges
 	flights []*flight               // of messages with producers, since the last Flush
-	seen    []sighting              // by filters of exchanges, since the last Flush
+	noted   []sighting              // of the message that is being routed
+	watches []*watch                // of messages whose ids filters noted, since the last Flush
 	detour  detour                  // of the message that is being routed
 
 	writes     queue.Writes      // of the batches since the last Flush
@@ -237,7 +238,7 @@ func (p *Publisher) use(rt *Route) {
 // stops says that a message goes no further now, for what is in its headers: it
 // is a duplicate, or has a delay and was put where it waits.
 func (p *Publisher) stops(rt *Route, e queue.Entry, headers []byte) bool {
-	if f := rt.entry.filter; f != nil && p.duplicate(f, e.Msg, headers) {
+	if f := rt.entry.filter; f != nil && p.duplicate(f, headers, e.Msg.Time, waiter{e.Receipt, e.Seq}) {
 		return true
 	}
 	if deliveryDelay(headers) > 0 {
@@ -250,7 +251,13 @@ func (p *Publisher) stops(rt *Route, e queue.Entry, headers []byte) bool {
 // route puts a message into the slots of the queues that it goes to now. Call use
 // before.
 func (p *Publisher) route(rt *Route, e queue.Entry) (routed bool) {
-	targets, durable := p.targetsOf(rt, e.Msg)
+	targets, durable := p.targetsOf(rt, &e)
+	dropped := p.detour.tookDuplicate() // in any case: it is forgotten with that
+	if len(targets) == 0 && !dropped {
+		p.unsee()
+		return false
+	}
+	e = p.watched(e)
 	rt.routed += uint64(len(targets))
 	if durable > 1 && e.Msg.Persistent {
 		e.Shared = new(persistence.SharedBody)
@@ -261,8 +268,7 @@ func (p *Publisher) route(rt *Route, e queue.Entry) (routed bool) {
 	for _, s := range targets {
 		p.put(s, e)
 	}
-	dropped := p.detour.tookDuplicate() // in any case: it is forgotten with that
-	return len(targets) > 0 || dropped
+	return true
 }
 
 // sole says that nobody else gets the message that goes to the one target of its
@@ -279,7 +285,7 @@ func (p *Publisher) delay(rt *Route, e queue.Entry) bool {
 	if _, ok := rt.X.Delay(e.Msg); !ok {
 		return false
 	}
-	p.put(rt.delayed, e)
+	p.put(rt.delayed, p.watched(e))
 	return true
 }
 
@@ -320,7 +326,8 @@ func (p *Publisher) activate(s *batchSlot) {
 
 // targetsOf returns the slots of the queues that the message goes to, and how
 // many of the queues are durable. The slice is valid until the next call.
-func (p *Publisher) targetsOf(rt *Route, m *message.Message) (targets []*batchSlot, durable int) {
+func (p *Publisher) targetsOf(rt *Route, e *queue.Entry) (targets []*batchSlot, durable int) {
+	m := e.Msg
 	onlyKey := m.More == nil || len(m.More.CC)+len(m.More.BCC) == 0
 	if rt.known && onlyKey {
 		return rt.targets, rt.durable
@@ -330,6 +337,7 @@ func (p *Publisher) targetsOf(rt *Route, m *message.Message) (targets []*batchSl
 	if rt.X == nil {
 		p.v.routeDefault(m, &p.matches)
 	} else {
+		p.detour.by = waiter{e.Receipt, e.Seq}
 		p.routeFrom(rt.X, m)
 	}
 	for _, q := range p.matches.Queues() {
@@ -415,7 +423,7 @@ func (p *Publisher) Flush() queue.Writes {
 	switch {
 	case p.v.tracing.Load():
 		p.writes = queue.Anywhere // copies are on their way, too
-	case len(p.flights)+len(p.seen) > 0:
+	case len(p.flights)+len(p.watches) > 0:
 		p.writes = queue.ToStore // what is remembered of them
 	}
 	if len(p.flights) > 0 {
@@ -426,15 +434,15 @@ func (p *Publisher) Flush() queue.Writes {
 		p.flushSlot(s)
 	}
 	p.active = p.active[:0]
-	if len(p.seen) > 0 {
-		p.settleSightings(true)
+	if len(p.watches) > 0 {
+		p.releaseWatches()
 	}
 	p.count(true)
 	return p.writes
 }
 
 func (p *Publisher) flushSlot(s *batchSlot) {
-	if s.filter == nil || p.Again || s.filter.sift(s) {
+	if s.filter == nil || p.Again || p.sift(s) {
 		s.hold()
 		p.writes |= s.to.Enqueue(s.batch)
 	}
@@ -470,7 +478,7 @@ func (p *Publisher) Discard() {
 		p.release(s)
 	}
 	p.active = p.active[:0]
-	p.settleSightings(false)
+	p.discardWatches()
 	p.discardProducers()
 	p.count(false)
 }
