@@ -187,6 +187,10 @@ func (v *VHost) endOf(b *exchange.Binding) end {
 
 // bind adds a binding and ends the operation.
 func (c *change) bind(from *exchangeEntry, to end, key string, args frames.Table, by Actor) error {
+	if err := checkArguments(args); err != nil {
+		c.unlock()
+		return err
+	}
 	b := &exchange.Binding{Key: key, Arguments: args}
 	b.Queue, b.To = to.raw()
 	added, err := from.x.Bind(b)

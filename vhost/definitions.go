@@ -16,6 +16,9 @@ import (
 // done afterwards, by wait, so that the writes of many clients, and of many
 // operations of one, share a commit.
 //
+// What could not be written stays to be written: whoever builds on it tries again,
+// and is told.
+//
 // Two writes of one key never overlap, and a write always takes the newest
 // decision, so the store ends with what was decided last, whoever was faster.
 // Between different keys there is no order. None is needed: a binding's
@@ -73,13 +76,17 @@ func (d *definitions) set(kind persistence.Kind, key string, value []byte) pendi
 	return pending{s, s.decided}
 }
 
-// last returns the last decision of the key if it is not durable yet.
+// last returns the last decision of the key if it is not durable yet. One whose
+// write failed is tried again.
 func (d *definitions) last(kind persistence.Kind, key string) (pending, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.slots[definitionID{kind, key}]
 	if s == nil {
 		return pending{}, false
+	}
+	if !s.writing {
+		s.failed = 0
 	}
 	return pending{s, s.decided}, true
 }
@@ -137,14 +144,26 @@ func (d *definitions) writeLocked(slots []*slot) {
 		decisions[i] = s.decided
 	}
 	d.mu.Unlock()
-	err := d.store.PutAll(defs)
+	errs := d.put(defs)
 	d.mu.Lock()
-	if err != nil {
-		err = fmt.Errorf("write %d definitions from %c %q on: %w", len(defs), defs[0].Kind, defs[0].Key, err)
-	}
 	for i, s := range slots {
-		d.writtenLocked(s, decisions[i], err)
+		d.writtenLocked(s, decisions[i], errs[i])
 	}
+}
+
+// put writes definitions together, or, if the store does not take them so, one by
+// one: one that is too large for it must not keep others out.
+func (d *definitions) put(defs []persistence.Definition) []error {
+	errs := make([]error, len(defs))
+	if len(defs) > 1 && d.store.PutAll(defs) == nil {
+		return errs
+	}
+	for i := range defs {
+		if err := d.store.PutAll(defs[i : i+1]); err != nil {
+			errs[i] = fmt.Errorf("write definition %c %q: %w", defs[i].Kind, defs[i].Key, err)
+		}
+	}
+	return errs
 }
 
 // writtenLocked notes how the write of a decision went.
@@ -155,7 +174,7 @@ func (d *definitions) writtenLocked(s *slot, decision uint64, err error) {
 	} else {
 		s.durable = decision
 	}
-	if s.decided == decision {
+	if s.durable == s.decided {
 		delete(d.slots, s.id)
 	}
 	s.changed.Broadcast()

@@ -3,9 +3,11 @@ package vhost
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 )
@@ -174,4 +176,94 @@ func TestConcurrentDeclareAndDelete(t *testing.T) {
 
 func isNotFound(err error) bool {
 	return err != nil && len(err.Error()) > 9 && err.Error()[:9] == "NOT_FOUND"
+}
+
+// sizedStore fails to write definitions that are larger than limit, as a real one
+// does, and all that are to be written together with one.
+type sizedStore struct {
+	*fakeStore
+	limit int
+}
+
+var errTooLarge = errors.New("too large")
+
+func (s *sizedStore) PutAll(defs []persistence.Definition) error {
+	for _, d := range defs {
+		if len(d.Value) > s.limit {
+			return errTooLarge
+		}
+	}
+	return s.fakeStore.PutAll(defs)
+}
+
+func TestFailedDefinitionIsNotTakenForDurable(t *testing.T) {
+	store := &sizedStore{fakeStore: newFakeStore(), limit: 1000}
+	s := open(t, store)
+	v, _ := s.Get("/")
+	store.limit = 0
+	declare := func() error {
+		_, err := v.DeclareQueue(System, QueueDeclare{Name: "q", Durable: true})
+		return err
+	}
+	for what, try := range map[string]func() error{
+		"declare":         declare,
+		"passive declare": func() error { _, err := v.DeclareQueue(System, QueueDeclare{Name: "q", Passive: true}); return err },
+	} {
+		declare()
+		if err := try(); !errors.Is(err, errTooLarge) {
+			t.Errorf("%s: %v, want the store's error", what, err)
+		}
+	}
+	store.limit = 1000
+	if err := declare(); err != nil {
+		t.Error(err)
+	}
+	if len(v.set.definitions.slots) != 0 {
+		t.Errorf("%d slots are left", len(v.set.definitions.slots))
+	}
+	v, _ = open(t, store).Get("/")
+	if _, err := v.Queue(System, "q"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTooLargeDefinitionKeepsNoOtherOut(t *testing.T) {
+	store := &sizedStore{fakeStore: newFakeStore(), limit: 10}
+	d := newDefinitions(store)
+	small := d.set(persistence.Queues, "small", []byte("1"))
+	large := d.set(persistence.Queues, "large", make([]byte, 11))
+	if err := d.wait(small, large); !errors.Is(err, errTooLarge) {
+		t.Errorf("got error %v, want that of the large one", err)
+	}
+	if err := d.wait(small); err != nil {
+		t.Errorf("the small one: %v", err)
+	}
+	if n := store.count(persistence.Queues); n != 1 {
+		t.Errorf("%d definitions are stored, want 1", n)
+	}
+}
+
+func TestWhatCannotBeStoredIsNotMade(t *testing.T) {
+	s := open(t, newFakeStore())
+	v, _ := s.Get("/")
+	declareQueue(t, v, QueueDeclare{Name: "q", Durable: true})
+	large := strings.Repeat("x", maxStored)
+	value := []byte(`"` + large + `"`)
+	_, err := v.DeclareQueue(System, QueueDeclare{Name: "large", Durable: true, Arguments: args("a", large)})
+	for what, err := range map[string]error{
+		"queue":     err,
+		"exchange":  v.DeclareExchange(System, ExchangeDeclare{Name: "large", Type: "direct", Durable: true, Arguments: args("a", large)}),
+		"binding":   v.BindQueue(System, "q", "amq.direct", "k", args("a", large)),
+		"policy":    v.SetPolicy(System, Policy{Name: "p", Pattern: large, Definition: queue.Definition{"max-length": 3}}, false),
+		"parameter": v.SetParameter(System, Parameter{"shovel", "s", value}),
+		"global":    s.SetGlobal("g", value),
+		"vhost":     s.Create("v", Options{Description: large, Tags: []string{"x"}}),
+	} {
+		if e, ok := errors.AsType[*frames.Error](err); !ok || e.Code != frames.PreconditionFailed {
+			t.Errorf("%s: %.200v, want 406", what, err)
+		}
+	}
+	if got := describe(v); len(got) != 1 || len(v.Policies(false))+len(v.Parameters())+len(s.Globals()) != 0 || len(s.Names()) != 1 {
+		t.Errorf("something was made: %.500q", got)
+	}
 }

@@ -130,6 +130,9 @@ func (v *VHost) createExchange(by Actor, spec exchange.Spec) error {
 	if reserved(spec.Name) {
 		return frames.Errorf(frames.AccessRefused, "exchange name '%s' contains reserved prefix 'amq.*'", spec.Name)
 	}
+	if err := checkArguments(spec.Arguments); err != nil {
+		return err
+	}
 	arg, _ := spec.Arguments.Lookup(alternateArgument)
 	if alternate, ok := arg.(string); ok { // another type is refused by New
 		if err := by.MayExchange(Read, spec.Name); err != nil {

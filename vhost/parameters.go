@@ -59,6 +59,9 @@ func (v *VHost) SetParameter(by Actor, p Parameter) error {
 	if !json.Valid(p.Value) {
 		return invalidf("the value of parameter '%s' is not JSON", p.Name)
 	}
+	if err := checkStored("a parameter", len(p.Value)); err != nil {
+		return err
+	}
 	c, err := v.changeLive()
 	if err != nil {
 		return err
@@ -106,6 +109,9 @@ func (v *VHost) Parameters() []Parameter {
 func (s *Set) SetGlobal(name string, value json.RawMessage) error {
 	if !json.Valid(value) {
 		return invalidf("the value of global parameter '%s' is not JSON", name)
+	}
+	if err := checkStored("a global parameter", len(value)); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	s.global[name] = value

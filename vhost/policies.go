@@ -73,6 +73,9 @@ func (v *VHost) SetPolicy(by Actor, p Policy, operator bool) error {
 	if err := p.validate(operator); err != nil {
 		return err
 	}
+	if err := checkStored("a policy", len(p.encode())); err != nil {
+		return err
+	}
 	if _, there := p.Definition["queue-master-locator"]; there && v.set.config.RefuseMasterLocator {
 		return frames.Errorf(frames.PreconditionFailed, "Validation failed\n\nuse of deprecated queue-master-locator argument is not permitted")
 	}

@@ -162,6 +162,9 @@ func (v *VHost) newQueueSpec(by Actor, d QueueDeclare) (queue.Spec, error) {
 	if err := v.set.refuseDeprecated(d); err != nil {
 		return queue.Spec{}, err
 	}
+	if err := checkArguments(d.Arguments); err != nil {
+		return queue.Spec{}, err
+	}
 	if arg, ok := d.Arguments.Lookup(deadLetterArgument); ok {
 		if dlx, ok := arg.(string); ok { // another type is refused by ParseArguments
 			if err := by.MayQueue(Read, d.Name); err != nil {

@@ -114,6 +114,22 @@ func unreadable(err error) error {
 	return fmt.Errorf("%w: %w", errUnreadable, err)
 }
 
+// maxStored is how much of a definition a client may choose, in bytes: arguments as a
+// field table, a parameter's value, the options of a vhost. It is less than any
+// store refuses, so that nothing is made that could not be kept.
+const maxStored = 512 << 10
+
+func checkStored(what string, size int) error {
+	if size > maxStored {
+		return frames.Errorf(frames.PreconditionFailed, "%s of %d bytes cannot be stored: at most %d are allowed", what, size, maxStored)
+	}
+	return nil
+}
+
+func checkArguments(t frames.Table) error {
+	return checkStored("arguments", len(encodeArguments(t)))
+}
+
 func encodeArguments(t frames.Table) []byte {
 	if len(t) == 0 {
 		return nil

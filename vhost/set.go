@@ -12,6 +12,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -251,8 +252,8 @@ func (s *Set) CreateBy(by Actor, name string, o Options) error {
 	return err
 }
 
-// checkOptions refuses an unknown default queue type; "undefined" is none
-// (RabbitMQ 4.0).
+// checkOptions refuses an unknown default queue type, "undefined" is none
+// (RabbitMQ 4.0), and what is too large to be stored.
 func checkOptions(o *Options) error {
 	switch o.DefaultQueueType {
 	case "undefined":
@@ -261,7 +262,7 @@ func checkOptions(o *Options) error {
 	default:
 		return frames.Errorf(frames.PreconditionFailed, "unsupported default queue type '%s'; it is one of classic, quorum and stream", o.DefaultQueueType)
 	}
-	return nil
+	return checkStored("description and tags", len(o.Description)+len(strings.Join(o.Tags, ",")))
 }
 
 // newVHost returns a vhost with the exchanges that are there from the start.
