@@ -148,6 +148,9 @@ func (ch *channel) basicConsume(m *frames.BasicConsume) error {
 	c.readyLocked()
 	ch.conn.out.answeredLocked()
 	ch.conn.out.mu.Unlock()
+	if ch.window.Limited() {
+		q.Resume(c.sub) // the writer may have looked for who shares the window before it was there
+	}
 	ch.conn.srv.event("consumer.created", c.createdEvent)
 	return nil
 }

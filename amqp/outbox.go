@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/leveretmq/leveret/frames"
@@ -395,6 +396,26 @@ func (o *outbox) next(out *pending) (resume []*consumer, ok bool) {
 	}
 	o.mu.Unlock()
 	return resume, true
+}
+
+// sharers are the other consumers of the channels of those that were starved, as far as
+// the channel limits what its consumers have together.
+func (o *outbox) sharers(starved []*consumer) (others []*consumer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var done *channel
+	for _, s := range starved {
+		if s.ch == done || !s.ch.window.Limited() {
+			continue
+		}
+		done = s.ch
+		for _, c := range s.ch.consumers {
+			if !slices.Contains(starved, c) {
+				others = append(others, c)
+			}
+		}
+	}
+	return others
 }
 
 // full returns a channel that is closed when there is room again, or nil if

@@ -71,9 +71,24 @@ func (c *conn) writeLoop() {
 			c.sock.Close()
 			return
 		}
-		for _, s := range resume {
-			s.queue.Resume(s.sub)
-		}
+		c.resume(resume)
+	}
+}
+
+// resume lets consumers that were starved take deliveries again, and then those that
+// share a limited window with one of them: while the queue of a starved one had taken
+// places for what that did not take, they may have found the window full. Its Resume
+// returns after the queue has given those back, so who is looked for only now misses
+// nothing; nor does who consumes later, see basicConsume.
+func (c *conn) resume(starved []*consumer) {
+	if len(starved) == 0 {
+		return
+	}
+	for _, s := range starved {
+		s.queue.Resume(s.sub)
+	}
+	for _, s := range c.out.sharers(starved) {
+		s.queue.Resume(s.sub)
 	}
 }
 
