@@ -52,6 +52,7 @@ type pump struct {
 	unconfirmed []uint64  // the source's delivery tags of what was published, in order
 	confirmed   int       // how many are confirmed and not acknowledged
 	upTo        uint64    // the tag of the last of them
+	refused     error     // by the target: what comes after it is acknowledged one by one
 	quiet       time.Time // when something came last
 	came        int64     // deliveries
 	expected    int64     // how many the queue had
@@ -246,6 +247,9 @@ func (p *pump) run(ctx context.Context) error {
 			if err := p.settle(c); err != nil {
 				return err
 			}
+			if p.refused != nil { // the rest of what is under way may arrive
+				return p.await()
+			}
 		case <-look.C:
 			if done, err := p.look(); done || err != nil {
 				return err
@@ -307,20 +311,25 @@ func (p *pump) forward(ctx context.Context, d *amqp.Delivery) error {
 }
 
 // settle takes one confirm, and acknowledges at the source when no other is
-// there already.
+// there already. After a return it is not known which message that was: nothing
+// more is acknowledged.
 func (p *pump) settle(c amqp.Confirmation) error {
 	select {
 	case r := <-p.returns:
 		return fmt.Errorf("target: it returned a message: %s; is the queue deleted there?", r.ReplyText)
 	default:
 	}
-	if !c.Ack {
-		return errors.New("target: it refused a message; is the queue full there, or the disk? see its log")
-	}
-	p.upTo, p.unconfirmed = p.unconfirmed[0], p.unconfirmed[1:]
-	p.confirmed++
+	tag := p.unconfirmed[0]
+	p.unconfirmed = p.unconfirmed[1:]
 	p.quiet = time.Now()
-	if p.confirmed < ackEvery && len(p.confirms) > 0 {
+	if !c.Ack {
+		err := p.acknowledge() // what came before it
+		p.refused = errors.New("target: it refused a message; is the queue full there, or the disk? see its log")
+		return err
+	}
+	p.upTo = tag
+	p.confirmed++
+	if p.refused == nil && p.confirmed < ackEvery && len(p.confirms) > 0 {
 		return nil
 	}
 	return p.acknowledge()
@@ -330,7 +339,7 @@ func (p *pump) acknowledge() error {
 	if p.confirmed == 0 {
 		return nil
 	}
-	if err := p.source.Ack(p.upTo, true); err != nil {
+	if err := p.source.Ack(p.upTo, p.refused == nil); err != nil {
 		return fmt.Errorf("source: %w", err)
 	}
 	p.q.Moved += int64(p.confirmed)
@@ -356,7 +365,7 @@ func (p *pump) finish(ctx context.Context, l *link, err error) error {
 	return errors.Join(err, p.close(l))
 }
 
-// await takes the confirms of what was published.
+// await takes the confirms of what was published, and says if one was refused.
 func (p *pump) await() error {
 	for len(p.unconfirmed) > 0 {
 		c, open := <-p.confirms // a connection that is silent is cut off, see move
@@ -367,7 +376,7 @@ func (p *pump) await() error {
 			return err
 		}
 	}
-	return nil
+	return p.refused
 }
 
 // close closes the channels: what was delivered and not acknowledged is ready

@@ -405,6 +405,53 @@ func TestReturnedMessagesStay(t *testing.T) {
 	}
 }
 
+// The target refuses two of the messages that are under way and takes the others:
+// those must not be published again.
+func TestOnlyRefusedMessagesStay(t *testing.T) {
+	from, to := startBroker(t), startBroker(t)
+	ch, at := open(t, from, "/"), open(t, to, "/")
+	declare(t, ch, "q", nil)
+	declare(t, at, "q", nil)
+	publish(t, ch, "", "q", numbered(1, 10)...)
+	m := &migration{from: from, to: to, opts: Options{Watch: func(Event) {}, Prefetch: 10}}
+	var l link
+	defer l.close()
+	if err := l.open(m, "/"); err != nil {
+		t.Fatal(err)
+	}
+	q := &Queue{VHost: "/", Name: "q", Type: "classic"}
+	p, err := m.newPump(&l, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, changed := p.confirms, make(chan amqp.Confirmation)
+	p.confirms = changed
+	go func() { // ends with the target's channel
+		defer close(changed)
+		var held []amqp.Confirmation
+		for c := range given {
+			if held = append(held, c); len(held) < 10 {
+				continue // all are under way
+			}
+			for _, c := range held {
+				c.Ack = c.DeliveryTag != 3 && c.DeliveryTag != 5
+				changed <- c
+			}
+		}
+	}()
+	p.empty = func() (bool, error) { return false, nil }
+	if p.deliveries, err = p.source.Consume("q", "", false, true, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	err = p.finish(t.Context(), &l, p.run(t.Context()))
+	if err == nil || !strings.Contains(err.Error(), "refused") || q.Moved != 8 {
+		t.Errorf("error %v, %d moved, want 8", err, q.Moved)
+	}
+	if got, want := bodies(take(t, ch, "q")), []string{"3", "5"}; !slices.Equal(got, want) {
+		t.Errorf("the source has %q, want %q", got, want)
+	}
+}
+
 func TestInterruptedRunLosesNothingAndDoublesNothing(t *testing.T) {
 	from, to := startBroker(t), startBroker(t)
 	ch := open(t, from, "/")
