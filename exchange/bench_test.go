@@ -102,6 +102,14 @@ func BenchmarkRouteConsistentHash(b *testing.B) {
 	benchRoute(b, x, 1, keyed("a"), keyed("orders.17"), keyed("orders.18"))
 }
 
+func BenchmarkRouteConsistentHash1000(b *testing.B) {
+	x := newExchange(b, "x-consistent-hash")
+	for i := range 1000 {
+		bind(b, x, newQueue(fmt.Sprint("q", i)), fmt.Sprint(1+i%10))
+	}
+	benchRoute(b, x, 1, keyed("a"), keyed("orders.17"), keyed("orders.18"))
+}
+
 // BenchmarkBindUnbind has 100 000 bindings to one queue around it.
 func BenchmarkBindUnbind(b *testing.B) {
 	for _, kind := range []string{"direct", "fanout", "topic", "headers", "x-modulus-hash"} {

@@ -1,8 +1,11 @@
 package exchange
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
+	"math"
+	"slices"
 	"strconv"
 
 	"github.com/leveretmq/leveret/frames"
@@ -14,31 +17,35 @@ import (
 // the binding key, such that a change of bindings moves few messages to other
 // destinations (RabbitMQ 4.0: the consistent hash exchange plugin).
 //
-// A destination has as many buckets as its weight. When one goes, the last
-// buckets take the places of its own.
+// Which one that is depends on the bindings alone, and not on what was bound before
+// or in which order, so that a restart moves nothing: every destination draws a
+// number for each hash, from its name, and the best one wins (Thaler and
+// Ravishankar, "Using name-based mappings to increase hit rates", 1998). One that
+// comes takes its share from all; what one had that goes is shared by all.
 type consistentHash struct {
 	header   string // hash this header's value, if not ""
 	property uint16 // hash this property, if not 0; a flag of frames
 
-	buckets []bucket
+	classes []hashClass // by weight, ascending
 	members map[destination]*hashMember
 }
 
-// A bucket is one place of a member.
-type bucket struct {
-	member *hashMember
-	i      int // member.at[i] is this bucket's place
+// A hashClass is the destinations of one weight: the highest number wins there.
+type hashClass struct {
+	weight  int
+	seeds   []hash        // of the members
+	members []*hashMember // in the order of compareBindings
 }
 
-// A hashMember is a destination with its buckets. The first binding's weight
-// counts; further ones wait for it to go.
+// A hashMember is a destination with its bindings, the oldest first. That one's
+// weight counts; further ones wait for it to go (RabbitMQ 4.0).
 type hashMember struct {
 	bindings []*Binding
-	at       []int
+	weight   int // that counts now
 }
 
-// maxWeight is the most buckets of one destination. RabbitMQ has no limit, but
-// its memory has.
+// maxWeight is the largest weight. In RabbitMQ it is a number of buckets, which has
+// no limit, but its memory has.
 const maxWeight = 1_000_000
 
 func newConsistentHash(args frames.Table) (Router, error) {
@@ -85,7 +92,7 @@ func (h *consistentHash) Check(key string, _ frames.Table, _ queue.Queue) error 
 	case n < 1:
 		return frames.Errorf(frames.PreconditionFailed, "The binding key must be greater than 0")
 	case n > maxWeight:
-		return frames.Errorf(frames.PreconditionFailed, "The binding key must be at most %d: it is a number of buckets", maxWeight)
+		return frames.Errorf(frames.PreconditionFailed, "The binding key must be at most %d: it is a weight", maxWeight)
 	}
 	return nil
 }
@@ -96,56 +103,125 @@ func (h *consistentHash) Bind(b *Binding) {
 		m = &hashMember{}
 		h.members[b.destination()] = m
 	}
-	m.bindings = append(m.bindings, b)
-	if len(m.bindings) == 1 {
-		h.addBuckets(m)
+	i := len(m.bindings)
+	for i > 0 && older(b, m.bindings[i-1]) {
+		i--
 	}
+	m.bindings = slices.Insert(m.bindings, i, b)
+	h.place(m)
+}
+
+// older says whether a was bound before b, as far as that is known.
+func older(a, b *Binding) bool {
+	if a.Since != b.Since {
+		return a.Since < b.Since
+	}
+	return weightOf(a) < weightOf(b)
+}
+
+func weightOf(b *Binding) int {
+	weight, _ := strconv.Atoi(b.Key) // Check has seen it
+	return weight
 }
 
 func (h *consistentHash) Unbind(b *Binding) {
 	m := h.members[b.destination()]
-	i := 0
-	for m.bindings[i] != b {
-		i++
-	}
-	m.bindings = append(m.bindings[:i], m.bindings[i+1:]...)
-	if i > 0 {
-		return
-	}
-	h.removeBuckets(m)
-	if len(m.bindings) == 0 {
+	if len(m.bindings) == 1 {
+		h.leave(m)
 		delete(h.members, b.destination())
 		return
 	}
-	h.addBuckets(m)
+	i := slices.Index(m.bindings, b)
+	m.bindings = slices.Delete(m.bindings, i, i+1)
+	h.place(m)
 }
 
-func (h *consistentHash) addBuckets(m *hashMember) {
-	weight, _ := strconv.Atoi(m.bindings[0].Key) // Check has seen it
-	for i := range weight {
-		m.at = append(m.at, len(h.buckets))
-		h.buckets = append(h.buckets, bucket{m, i})
-	}
-}
-
-func (h *consistentHash) removeBuckets(m *hashMember) {
-	for i := len(m.at) - 1; i >= 0; i-- {
-		last := len(h.buckets) - 1
-		moved := h.buckets[last]
-		moved.member.at[moved.i] = m.at[i]
-		h.buckets[m.at[i]] = moved
-		h.buckets[last] = bucket{}
-		h.buckets = h.buckets[:last]
-	}
-	m.at = nil
-}
-
-func (h *consistentHash) Route(m *message.Message, to *Matches) {
-	if len(h.buckets) == 0 {
+// place puts a member into the class of its first binding.
+func (h *consistentHash) place(m *hashMember) {
+	b := m.bindings[0]
+	weight := weightOf(b)
+	if weight == m.weight {
 		return
 	}
-	i := jump(h.hash(m).sum(), len(h.buckets))
-	to.add(h.buckets[i].member.bindings[0])
+	if m.weight > 0 {
+		h.leave(m)
+	}
+	m.weight = weight
+	i, found := h.class(weight)
+	if !found {
+		h.classes = slices.Insert(h.classes, i, hashClass{weight: weight})
+	}
+	c := &h.classes[i]
+	at := c.index(b)
+	c.members = slices.Insert(c.members, at, m)
+	c.seeds = slices.Insert(c.seeds, at, hash(emptyHash.octet(byte(rank(b))).string(b.destinationName()).sum()))
+}
+
+// leave takes a member out of its class.
+func (h *consistentHash) leave(m *hashMember) {
+	i, _ := h.class(m.weight)
+	c := &h.classes[i]
+	at := c.index(m.bindings[0])
+	for c.members[at] != m { // another queue of the name, which is about to go
+		at++
+	}
+	c.members = slices.Delete(c.members, at, at+1)
+	c.seeds = slices.Delete(c.seeds, at, at+1)
+	if len(c.members) == 0 {
+		h.classes = slices.Delete(h.classes, i, i+1)
+	}
+}
+
+func (h *consistentHash) class(weight int) (i int, found bool) {
+	return slices.BinarySearchFunc(h.classes, weight, func(c hashClass, weight int) int { return cmp.Compare(c.weight, weight) })
+}
+
+// index is the place of a binding's destination.
+func (c *hashClass) index(b *Binding) int {
+	i, _ := slices.BinarySearchFunc(c.members, b, func(m *hashMember, b *Binding) int {
+		return compareDestinations(m.bindings[0], b)
+	})
+	return i
+}
+
+// Route takes about 2 ns for each destination (BenchmarkRouteConsistentHash1000), and
+// 10 for each weight if there are different ones.
+func (h *consistentHash) Route(m *message.Message, to *Matches) {
+	if len(h.classes) == 0 {
+		return
+	}
+	sum := h.hash(m).sum()
+	best, i := h.classes[0].highest(sum)
+	first := h.classes[0].members[i]
+	if len(h.classes) > 1 {
+		least := lot(best, h.classes[0].weight)
+		for j := 1; j < len(h.classes); j++ {
+			c := &h.classes[j]
+			high, i := c.highest(sum)
+			if l := lot(high, c.weight); l < least {
+				least, first = l, c.members[i]
+			}
+		}
+	}
+	to.add(first.bindings[0])
+}
+
+// highest is the highest number of the class for a hash, and whose it is.
+func (c *hashClass) highest(sum uint64) (number uint64, i int) {
+	for j, seed := range c.seeds {
+		if n := (hash(sum) ^ seed).sum(); n > number {
+			number, i = n, j
+		}
+	}
+	return number, i
+}
+
+// lot makes a number comparable with those of other weights: of exponentially
+// distributed values, each with the weight as its rate, the least is one's own as
+// often as the weight's share is.
+func lot(number uint64, weight int) float64 {
+	uniform := (float64(number>>11) + 0.5) / (1 << 53)
+	return -math.Log(uniform) / float64(weight)
 }
 
 func (h *consistentHash) ByKey() bool { return h.header == "" && h.property == 0 }

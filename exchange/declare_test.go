@@ -155,7 +155,7 @@ func TestBindRefuses(t *testing.T) {
 		{"x-consistent-hash", Binding{Queue: classic, Key: ""}, "The binding key must be an integer: <<>>"},
 		{"x-consistent-hash", Binding{Queue: classic, Key: "0"}, "The binding key must be greater than 0"},
 		{"x-consistent-hash", Binding{Queue: classic, Key: "-3"}, "The binding key must be greater than 0"},
-		{"x-consistent-hash", Binding{Queue: classic, Key: "99999999999999999999"}, "The binding key must be at most 1000000: it is a number of buckets"},
+		{"x-consistent-hash", Binding{Queue: classic, Key: "99999999999999999999"}, "The binding key must be at most 1000000: it is a weight"},
 		{"x-local-random", Binding{Queue: classic, Key: "k0"}, "Non empty binding 'k0' key not permitted"},
 		{"x-local-random", Binding{Queue: quorum}, "Queue type rabbit_quorum_queue not valid for this exchange type"},
 		{"x-local-random", Binding{Queue: stream}, "Queue type rabbit_stream_queue not valid for this exchange type"},

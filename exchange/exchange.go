@@ -17,6 +17,9 @@ type Binding struct {
 	To        *Exchange
 	Key       string
 	Arguments frames.Table
+	// Since is when it was made, in Unix nanoseconds; 0 is not known, before all
+	// others. It matters only if Exchange.Ages says so.
+	Since uint64
 
 	places // guarded by the source exchange's mu
 }
@@ -103,6 +106,17 @@ func New(spec Spec) (*Exchange, error) {
 		alternate:  alternate,
 		hasAlt:     hasAlt,
 	}, nil
+}
+
+// Ages says whether routing depends on which of two bindings is the older one:
+// Binding.Since has to be the same after a restart then.
+func (x *Exchange) Ages() bool {
+	router := x.router
+	if d, ok := router.(*delayed); ok {
+		router = d.Router
+	}
+	_, ok := router.(*consistentHash)
+	return ok
 }
 
 // Bind adds a binding from this exchange. added is false if there is one with

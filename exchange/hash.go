@@ -44,17 +44,3 @@ func keysHash(m *message.Message) hash {
 	}
 	return h
 }
-
-// jump returns the bucket, 0 to n-1, of a hash, such that of n buckets each
-// gets the same share, and that one bucket more takes 1/(n+1) of each and moves
-// nothing else (Lamping and Veach, "A fast, minimal memory, consistent hash
-// algorithm", 2014). n must be positive.
-func jump(sum uint64, n int) int {
-	bucket, next := int64(-1), int64(0)
-	for next < int64(n) {
-		bucket = next
-		sum = sum*2862933555777941757 + 1
-		next = int64(float64(bucket+1) * (float64(1<<31) / float64(sum>>33+1)))
-	}
-	return int(bucket)
-}

@@ -44,10 +44,14 @@ func (h *modulusHash) ByKey() bool { return true }
 
 // compareBindings orders bindings by destination and key: queues first.
 func compareBindings(a, b *Binding) int {
+	return cmp.Or(compareDestinations(a, b), strings.Compare(a.Key, b.Key))
+}
+
+func compareDestinations(a, b *Binding) int {
 	if c := cmp.Compare(rank(a), rank(b)); c != 0 {
 		return c
 	}
-	return cmp.Or(strings.Compare(a.destinationName(), b.destinationName()), strings.Compare(a.Key, b.Key))
+	return strings.Compare(a.destinationName(), b.destinationName())
 }
 
 func rank(b *Binding) int {

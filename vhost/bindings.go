@@ -1,6 +1,8 @@
 package vhost
 
 import (
+	"time"
+
 	"github.com/leveretmq/leveret/exchange"
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/persistence"
@@ -193,6 +195,9 @@ func (c *change) bind(from *exchangeEntry, to end, key string, args frames.Table
 	}
 	b := &exchange.Binding{Key: key, Arguments: args}
 	b.Queue, b.To = to.raw()
+	if from.x.Ages() {
+		b.Since = uint64(time.Now().UnixNano())
+	}
 	added, err := from.x.Bind(b)
 	if err != nil {
 		c.unlock()
@@ -208,7 +213,7 @@ func (c *change) bind(from *exchangeEntry, to end, key string, args frames.Table
 	}
 	c.bound(from, to)
 	if stored(from, to) {
-		c.put(persistence.Bindings, c.v.bindingKey(from, to, key, args), c.v.encodeBinding(from, to, key, args))
+		c.put(persistence.Bindings, c.v.bindingKey(from, to, key, args), c.v.encodeBinding(from, to, b))
 	}
 	c.bindingEvent("binding.created", from, to, key, args, by.User())
 	c.unlock()

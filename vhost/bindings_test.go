@@ -247,3 +247,30 @@ func TestAlternateExchangeMadeLater(t *testing.T) {
 		t.Error("not routed by the alternate exchange")
 	}
 }
+
+// The oldest weight counts, "10" is before "9" in the store.
+func TestAgeOfABindingSurvivesARestart(t *testing.T) {
+	store := newFakeStore()
+	v, _ := open(t, store).Get("/")
+	declareQueue(t, v, QueueDeclare{Name: "q", Durable: true})
+	for _, x := range []string{"hash", "later"} {
+		declareExchange(t, v, ExchangeDeclare{Name: x, Type: map[string]string{"hash": "x-consistent-hash", "later": "x-delayed-message"}[x],
+			Durable: true, Arguments: args("x-delayed-type", "x-consistent-hash")})
+		bindQueue(t, v, "q", x, "9")
+		bindQueue(t, v, "q", x, "10")
+	}
+	bindQueue(t, v, "q", "amq.direct", "9")
+	v, _ = open(t, store).Get("/")
+	for _, x := range []string{"hash", "later"} {
+		since := make(map[string]uint64)
+		for _, b := range v.exchangeEntry(x).x.Bindings() {
+			since[b.Key] = b.Since
+		}
+		if since["9"] == 0 || since["9"] > since["10"] {
+			t.Errorf("%s: the bindings are since %v", x, since)
+		}
+	}
+	if b := v.exchangeEntry("amq.direct").x.Bindings()[0]; b.Since != 0 {
+		t.Errorf("the binding of a direct exchange is since %d", b.Since)
+	}
+}

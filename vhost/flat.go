@@ -137,6 +137,8 @@ func (d *storedBinding) field(key, value []byte, quoted bool) (ok bool) {
 		d.Key, ok = string(value), quoted
 	case "arguments":
 		d.Arguments, ok = flatBytes(value, quoted)
+	case "since":
+		d.Since, ok = flatNumber(value, quoted, 64)
 	}
 	return ok
 }

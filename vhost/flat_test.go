@@ -35,7 +35,7 @@ func flatQueue() *storedQueue {
 }
 
 func flatBinding() *storedBinding {
-	return &storedBinding{versioned{definitionVersion}, "/", "x", 5, "q", 6, true, "a.*.#", []byte{1}}
+	return &storedBinding{versioned{definitionVersion}, "/", "x", 5, "q", 6, true, "a.*.#", []byte{1}, 7}
 }
 
 func TestDecodeFlat(t *testing.T) {

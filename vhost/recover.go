@@ -79,6 +79,7 @@ type storedBinding struct {
 	ToExchange    bool   `json:"to_exchange,omitempty"`
 	Key           string `json:"key,omitempty"`
 	Arguments     []byte `json:"arguments,omitempty"`
+	Since         uint64 `json:"since,omitempty"` // see exchange.Binding
 }
 
 // encode makes the JSON of a definition, which is a struct of this file.
@@ -168,9 +169,9 @@ func encodeQueue(v *VHost, e *queueEntry) []byte {
 	return encode(&s)
 }
 
-func (v *VHost) encodeBinding(from *exchangeEntry, to end, key string, args frames.Table) []byte {
+func (v *VHost) encodeBinding(from *exchangeEntry, to end, b *exchange.Binding) []byte {
 	return encode(&storedBinding{versioned{definitionVersion}, v.name, from.x.Name, from.id, to.name(), to.id(),
-		to.exchange != nil, key, encodeArguments(args)})
+		to.exchange != nil, b.Key, encodeArguments(b.Arguments), b.Since})
 }
 
 // errStale: a definition is left over from something that was deleted.
@@ -367,7 +368,7 @@ func (s *Set) recoverBinding(value []byte) error {
 	if err != nil {
 		return err
 	}
-	b := &exchange.Binding{Key: d.Key, Arguments: args}
+	b := &exchange.Binding{Key: d.Key, Arguments: args, Since: d.Since}
 	b.Queue, b.To = to.raw()
 	added, err := from.x.Bind(b)
 	if added {
