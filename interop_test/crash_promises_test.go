@@ -108,14 +108,21 @@ func (c *client) all(queue string) (list []int) {
 // publisher was told to be safe must be where dead letters go, or still in the
 // queue.
 func TestCrashDeadLetters(t *testing.T) {
+	t.Run("at least once", func(t *testing.T) {
+		testCrashDeadLetters(t, amqp.Table{"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
+	})
+	t.Run("at most once", func(t *testing.T) { testCrashDeadLetters(t, amqp.Table{}) })
+}
+
+func testCrashDeadLetters(t *testing.T, extra amqp.Table) {
 	const perRound = 6000
+	extra["x-queue-type"], extra["x-dead-letter-exchange"], extra["x-dead-letter-routing-key"] = "quorum", "", "dead"
 	dir := t.TempDir()
 	p := start(t, dir)
 	c := p.client()
 	for name, args := range map[string]amqp.Table{
 		"dead": {"x-queue-type": "quorum"},
-		"work": {"x-queue-type": "quorum", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead",
-			"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"},
+		"work": extra,
 	} {
 		_, err := c.ch.QueueDeclare(name, true, false, false, false, args)
 		c.must(err)

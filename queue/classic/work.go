@@ -2,7 +2,6 @@ package classic
 
 import (
 	"github.com/leveretmq/leveret/message"
-	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/retry"
 )
@@ -221,33 +220,14 @@ func (q *Queue) buryDeadLocked() (more bool) {
 	return more
 }
 
-// publishDead publishes dead letters. Those that are in the log are settled
-// there once their targets have them on disk: a broker that dies between has
-// them twice rather than not at all, also those whose publisher has just been
-// told that they are safe.
+// publishDead publishes dead letters. Those that are in the log stay there until
+// their targets have them.
 func (q *Queue) publishDead(g *grave) {
 	if len(g.ids) == 0 {
 		q.env.DeadLetter(q, *g.target, g.reason, g.dead, nil)
 		return
 	}
-	r := message.NewReceipt(&burial{q.log, g.ids}, 1, uint64(len(g.dead)))
-	r.Hold(1)
-	q.env.DeadLetter(q, *g.target, g.reason, g.dead, r)
-	r.Release()
-}
-
-// A burial settles dead letters in the log of the queue that they died in.
-type burial struct {
-	log persistence.Log
-	ids []uint64
-}
-
-// Settled implements message.Owner. What was refused has no target that wants
-// it; what failed to be stored is kept.
-func (b *burial) Settled(r *message.Receipt) {
-	if _, failed := r.Outcome(); !failed {
-		b.log.Settle(b.ids)
-	}
+	q.env.Bury(q, *g.target, g.reason, g.dead, q.log, g.ids)
 }
 
 // endSelfLocked ends the queue as if it had been deleted.

@@ -183,9 +183,7 @@ func testLimitDrops(h *Harness) {
 // wantNoRecords checks that nothing is left in the log.
 func (h *Harness) wantNoRecords() {
 	h.T.Helper()
-	if n := h.Store.Log(h.Queue.(queue.Logged).LogID()).Len(); n != 0 {
-		h.T.Errorf("%d records are left in the log", n)
-	}
+	h.wantRecords(0)
 }
 
 // deliveryCount is the header x-delivery-count, -1 without.

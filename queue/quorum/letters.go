@@ -24,7 +24,7 @@ type letter struct {
 	failed  bool
 }
 
-// post sends dead letters that have to be confirmed.
+// post sends dead letters that the queue holds until the targets have answered.
 func (q *Queue) post(g grave) {
 	l := &letter{q: q, grave: g}
 	r := message.NewReceipt(l, 1, uint64(len(g.dead)))
@@ -96,14 +96,16 @@ func (q *Queue) answerLocked(l *letter) {
 	}
 	safe := q.ids[:0]
 	for i, id := range l.ids {
-		if l.failed || refused[uint64(i)+1] {
+		if l.failed || l.confirm && refused[uint64(i)+1] {
 			again.add(id, l.dead[i])
 		} else {
 			safe = append(safe, id)
 		}
 	}
 	q.ids = safe
-	q.count.deadConfirmed += uint64(len(safe))
+	if l.confirm {
+		q.count.deadConfirmed += uint64(len(safe))
+	}
 	q.cmd = command{op: opForget, time: q.timeLocked(), ids: safe}
 	q.doLocked()
 	if len(again.ids) == 0 {
@@ -135,7 +137,8 @@ func (q *Queue) repostLocked() {
 	for i := range late {
 		g := &late[i]
 		if q.m.rules.graves == forgotten {
-			q.buriedLocked(g)
+			q.cmd = command{op: opForget, time: q.timeLocked(), ids: g.ids}
+			q.doLocked()
 			continue
 		}
 		to := q.graveLocked(g.reason, true, q.m.rules.graves == kept)

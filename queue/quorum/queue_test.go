@@ -26,6 +26,8 @@ func TestContract(t *testing.T) {
 
 func TestAppender(t *testing.T) { queuetest.RunAppender(t, New) }
 
+func TestBurial(t *testing.T) { queuetest.RunBurial(t, New) }
+
 // shadow replays every command of the queue on a second machine, by way of its
 // bytes, and compares the two.
 func shadow(t testing.TB, q *Queue) {
@@ -56,17 +58,12 @@ func newHarness(t testing.TB, a queue.Arguments) *queuetest.Harness {
 	return newSpecHarness(t, a, nil)
 }
 
-func newSpecHarness(t testing.TB, a queue.Arguments, confirmed func(queue.Queue, queue.Target, queue.Reason, []*message.Message, *message.Receipt)) *queuetest.Harness {
+// newSpecHarness is newHarness with a place for dead letters, if take is not nil.
+func newSpecHarness(t testing.TB, a queue.Arguments, take func(queue.Queue, queue.Target, queue.Reason, []*message.Message, *message.Receipt)) *queuetest.Harness {
 	t.Helper()
 	return queuetest.New(t, func(env queue.Env, spec queue.Spec) (queue.Queue, error) {
-		if inner := env.DeadLetter; confirmed != nil {
-			env.DeadLetter = func(from queue.Queue, to queue.Target, why queue.Reason, dead []*message.Message, r *message.Receipt) {
-				if r == nil {
-					inner(from, to, why, dead, nil)
-				} else {
-					confirmed(from, to, why, dead, r)
-				}
-			}
+		if take != nil {
+			env.DeadLetter = take
 		}
 		q, err := open(env, spec)
 		if err == nil && env.LogID == 0 {

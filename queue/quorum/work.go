@@ -28,9 +28,10 @@ type grave struct {
 	reason  reason
 	target  *queue.Target
 	dead    []*message.Message
-	ids     []queue.ID
-	held    bool // the queue still has them, dead
-	confirm bool // they go when the target has confirmed them
+	held    bool       // the queue still has them, dead, until the targets answer
+	confirm bool       // and longer if no target wants them
+	ids     []queue.ID // of those that are held
+	records []uint64   // what the log has of others
 }
 
 // mournLocked makes dead letters of messages that have just died.
@@ -41,14 +42,29 @@ func (q *Queue) mournLocked() {
 		if q.unique != nil {
 			q.unique.Forget(c.msg)
 		}
-		q.graveLocked(c.reason, kept, kept).add(c.id, c.msg)
-		if kept && c.reason != expired { // that it has expired it would find out again
+		g := q.graveLocked(c.reason, kept, kept)
+		if !kept {
+			q.layLocked(g, c)
+			continue
+		}
+		g.add(c.id, c.msg)
+		if c.reason != expired { // that it has expired it would find out again
 			q.noteLocked(c.id, q.m.table.get(c.id).count, c.reason)
 		}
 	}
 	q.count.deadLettered += uint64(len(q.fx.dead))
 	clear(q.fx.dead)
 	q.fx.dead = q.fx.dead[:0]
+}
+
+// layLocked puts a message into a grave that the queue does not hold.
+func (q *Queue) layLocked(g *grave, c *corpse) {
+	g.dead = append(g.dead, c.msg)
+	g.records = append(g.records, uint64(c.id))
+	if q.notes.Any() {
+		q.notes.Forget(c.id)
+		g.records = q.notes.TakeStale(g.records)
+	}
 }
 
 // graveLocked is the grave for the next message that died like this.
@@ -208,8 +224,7 @@ func (q *Queue) tellEndLocked() (more bool) {
 
 // buryDeadLocked publishes the dead letters and unlocks. Only one goroutine does
 // at a time, so they keep their order; and a queue that is its own target does
-// not nest. Each leaves the log once its targets have it, so that none is lost
-// if the broker dies between.
+// not nest. Each leaves the log once its targets have it on disk.
 func (q *Queue) buryDeadLocked() (more bool) {
 	a := &q.after
 	dead := a.dead
@@ -218,39 +233,17 @@ func (q *Queue) buryDeadLocked() (more bool) {
 	q.mu.Unlock()
 	for i := range dead {
 		g := &dead[i]
-		if g.confirm {
+		if g.held {
 			q.post(*g)
 		} else {
-			q.env.DeadLetter(q, *g.target, g.reason.name(), g.dead, nil)
+			q.env.Bury(q, *g.target, g.reason.name(), g.dead, q.log, g.records)
 		}
 	}
 	q.mu.Lock()
 	a.burying = false
-	if q.state != gone {
-		for i := range dead {
-			if !dead[i].confirm {
-				q.buriedLocked(&dead[i])
-			}
-		}
-	}
 	more = q.finishLocked()
 	q.mu.Unlock()
 	return more
-}
-
-// buriedLocked forgets messages whose targets have them.
-func (q *Queue) buriedLocked(g *grave) {
-	if g.held && q.state == running {
-		q.cmd = command{op: opForget, time: q.timeLocked(), ids: g.ids}
-		q.doLocked()
-		return
-	}
-	for _, id := range g.ids {
-		q.fx.gone = append(q.fx.gone, uint64(id))
-	}
-	if q.state != running { // stopped: there is no turn to end
-		q.flushGoneLocked()
-	}
 }
 
 // endSelfLocked ends the queue as if it had been deleted.
