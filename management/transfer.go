@@ -26,6 +26,9 @@ type transfer struct {
 	to     func(m *message.Message) (exchange, key string, ok bool)
 	pub    *vhost.Publisher
 	may    func(m *message.Message) error // whether the user may publish it
+	// unique is the queue's name if its messages must not come back to it: it would
+	// take them for duplicates of themselves. Else it is "".
+	unique string
 
 	held   []queue.Delivery // looked at, and given back in the end
 	size   int              // of the bodies of what was looked at, in bytes
@@ -193,6 +196,9 @@ func (t *transfer) readTarget(r *request, b body) error {
 		return err
 	}
 	t.publishIn(r, v)
+	if t.unique != "" && (name == t.unique || leads(v, exchange, t.unique)) {
+		return badRequest("queue '%s' takes no duplicate of what it holds: its messages cannot be moved where they may come back to it", t.unique)
+	}
 	t.to = func(m *message.Message) (string, string, bool) {
 		switch {
 		case name != "":
@@ -214,6 +220,27 @@ func mustHave(v *vhost.VHost, queue, exchange string) error {
 	}
 	_, err := v.ExchangeInfo(exchange)
 	return err
+}
+
+// leads says whether messages of an exchange can get into a queue by its bindings and
+// those of the exchanges behind it. To the default exchange that depends on the key.
+func leads(v *vhost.VHost, exchange, queue string) bool {
+	if exchange == "" {
+		return false
+	}
+	seen := map[string]bool{exchange: true}
+	for behind := []string{exchange}; len(behind) > 0; behind = behind[1:] {
+		for b := range v.BindingsFrom(behind[0]) {
+			switch {
+			case !b.ToExchange && b.Destination == queue:
+				return true
+			case b.ToExchange && !seen[b.Destination]:
+				seen[b.Destination] = true
+				behind = append(behind, b.Destination)
+			}
+		}
+	}
+	return false
 }
 
 // redrive makes the target the queue that a dead letter has come from.
@@ -257,6 +284,10 @@ func (t *transfer) publishIn(r *request, v *vhost.VHost) {
 	t.pub.Again = true
 	t.pub.Source = vhost.TraceSource{Connection: "management", User: by.User()}
 	t.may = func(m *message.Message) error { return mayPublishTo(v, by, m) }
+	info, err := r.vhost.QueueInfo(t.from.Name())
+	if err == nil && v == r.vhost && !t.keep && info.Spec.Arguments.Deduplication != "" {
+		t.unique = info.Spec.Name
+	}
 }
 
 // run transfers what was ready when it began, so that a move into the same
@@ -404,7 +435,7 @@ func (t *transfer) settle(batch []queue.Delivery, arrived []bool) {
 // add puts a copy of a message into the batch.
 func (t *transfer) add(old *message.Message, receipt *message.Receipt, seq uint64) (routed bool, err error) {
 	exchange, key, ok := t.to(old)
-	if !ok {
+	if !ok || exchange == "" && key == t.unique && key != "" {
 		return false, nil
 	}
 	m := &message.Message{Exchange: exchange, RoutingKey: key, Header: old.Header, Body: old.Body,

@@ -308,3 +308,24 @@ func TestCopyOfWhatAStreamForgetsEnds(t *testing.T) {
 		}
 	})
 }
+
+// A queue that takes no duplicate of what it holds has the message while it is moved.
+func TestUniqueMessagesAreNotMovedBack(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/q", `{"durable":true,"arguments":{"x-message-deduplication":true}}`, 201)
+	a.do("PUT", "/exchanges/%2F/behind", `{"type":"fanout"}`, 201)
+	a.do("POST", "/bindings/%2F/e/amq.fanout/e/behind", `{}`, 201)
+	a.do("POST", "/bindings/%2F/e/behind/q/q", `{}`, 201)
+	a.do("POST", "/exchanges/%2F/amq.default/publish", `{"properties":{"headers":{"x-deduplication-header":"id",
+		"x-death":[{"queue":"q","reason":"rejected"}]}},"routing_key":"q","payload":"m","payload_encoding":"string"}`, 200)
+	const reason = "queue 'q' takes no duplicate of what it holds: its messages cannot be moved where they may come back to it"
+	for _, to := range []string{`{"queue":"q"}`, `{"exchange":"amq.fanout"}`} {
+		has(t, a.do("POST", "/queues/%2F/q/move", `{"to":`+to+`}`, 400), J{"reason": reason})
+	}
+	has(t, a.do("POST", "/queues/%2F/q/move", `{"to":{"exchange":""}}`, 200), J{"transferred": 0.0, "unroutable": 1.0})
+	has(t, a.do("POST", "/queues/%2F/q/redrive", `{}`, 200), J{"transferred": 0.0, "unroutable": 1.0})
+	a.wantPayloads("q", "m")
+	a.do("PUT", "/queues/%2F/r", "", 201)
+	has(t, a.do("POST", "/queues/%2F/q/move", `{"to":{"queue":"r"}}`, 200), J{"transferred": 1.0})
+	a.wantPayloads("r", "m")
+}
