@@ -75,6 +75,8 @@ func oneParameter(r *request) (reply, error) {
 	return ok(parameterObject(r.vhost.Name(), p))
 }
 
+// putParameter needs no more than the tag policymaker for limits and operator policies,
+// too, which have an API of administrators besides (RabbitMQ 4.0).
 func putParameter(r *request) (reply, error) {
 	b, err := r.body()
 	if err != nil {

@@ -291,6 +291,33 @@ func TestParameters(t *testing.T) {
 	a.do("DELETE", "/parameters/shovel/%2F/s", "", 404)
 }
 
+func TestParametersNeedATag(t *testing.T) {
+	a := newAPI(t, nil)
+	a.user("p", "policymaker")
+	a.user("m", "management")
+	for _, user := range []string{"p", "m"} {
+		a.do("PUT", "/permissions/%2F/"+user, `{"configure":"","write":"","read":""}`, 201)
+	}
+	for _, tt := range []struct{ path, body string }{
+		{"/parameters/operator_policy/%2F/o", `{"value":{"pattern":"","definition":{"max-length":3}}}`},
+		{"/parameters/vhost-limits/%2F/limits", `{"value":{"max-queues":10}}`},
+	} {
+		for user, want := range map[string]int{"p": 201, "m": 401} { // RabbitMQ 4.0
+			if w := a.request("PUT", tt.path, tt.body, as(user)); w.Code != want {
+				t.Errorf("PUT %s by %s = %d, want %d", tt.path, user, w.Code, want)
+			}
+		}
+		if w := a.request("DELETE", tt.path, "", as("p")); w.Code != 204 {
+			t.Errorf("DELETE %s by p = %d, want 204", tt.path, w.Code)
+		}
+	}
+	for _, path := range []string{"/operator-policies/%2F/o", "/vhost-limits/%2F/max-queues"} {
+		if w := a.request("PUT", path, `{"pattern":"","definition":{"max-length":3},"value":1}`, as("p")); w.Code != 401 {
+			t.Errorf("PUT %s by p = %d, want 401", path, w.Code)
+		}
+	}
+}
+
 func TestGlobalParameters(t *testing.T) {
 	a := newAPI(t, nil)
 	a.do("PUT", "/global-parameters/g", `{"value":{"a":1}}`, 201)
