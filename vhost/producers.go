@@ -256,6 +256,11 @@ func (p *Publisher) flushProducers() {
 		f.r.Release()
 	}
 	p.flights = p.flights[:0]
+	for i, then := range p.left {
+		p.left[i] = nil
+		then()
+	}
+	p.left = p.left[:0]
 }
 
 // enqueueRecorded gives the batch to the queues, and writes what that means for
@@ -269,7 +274,7 @@ func (p *Publisher) enqueueRecorded() {
 			at = place{Log: log.ID(), After: log.LastID()}
 		}
 		p.active[i] = nil
-		p.flushSlot(s)
+		p.appendSlot(s)
 		if log != nil {
 			if at.UpTo = log.LastID(); at.UpTo > at.After {
 				places = append(places, at)
@@ -280,6 +285,25 @@ func (p *Publisher) enqueueRecorded() {
 	for _, f := range p.flights {
 		f.flushed(places)
 	}
+}
+
+// appendSlot is flushSlot within Store.Together: what the queue has to do besides,
+// which may have to wait for the store, is left for later.
+func (p *Publisher) appendSlot(s *batchSlot) {
+	to, ok := s.to.(queue.Appender)
+	if !ok { // a delayed exchange: it only appends
+		p.flushSlot(s)
+		return
+	}
+	if p.sifted(s) {
+		s.hold()
+		writes, then := to.EnqueueOnly(s.batch)
+		p.writes |= writes
+		if then != nil {
+			p.left = append(p.left, then)
+		}
+	}
+	p.release(s)
 }
 
 // log is where the slot's messages are stored, or nil.

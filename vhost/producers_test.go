@@ -329,3 +329,72 @@ func BenchmarkPublishSequenced(b *testing.B) {
 		}
 	}
 }
+
+// An appendingQueue has something to do after each batch, which must not be done
+// within Store.Together.
+type appendingQueue struct {
+	*fakeQueue
+	then func()
+}
+
+func (q *appendingQueue) Enqueue(batch []queue.Entry) queue.Writes {
+	defer q.then()
+	return q.fakeQueue.Enqueue(batch)
+}
+
+func (q *appendingQueue) EnqueueOnly(batch []queue.Entry) (queue.Writes, func()) {
+	return q.fakeQueue.Enqueue(batch), q.then
+}
+
+// togetherStore knows when Together is under way.
+type togetherStore struct {
+	*fakeStore
+	together bool
+}
+
+func (s *togetherStore) Together(fn func()) {
+	s.together = true
+	fn()
+	s.together = false
+}
+
+func TestQueuesOnlyAppendTogether(t *testing.T) {
+	store := &togetherStore{fakeStore: newFakeStore()}
+	var v *VHost
+	done := 0
+	then := func() {
+		done++
+		if store.together || !v.producers.order.TryLock() {
+			t.Error("a queue works while nothing can be committed, or no other producer can publish")
+			return
+		}
+		v.producers.order.Unlock()
+	}
+	s, err := Open(Config{Store: store, Factories: map[string]queue.Factory{
+		queue.Classic: func(env queue.Env, spec queue.Spec) (queue.Queue, error) {
+			q, err := fakeFactory(env, spec)
+			return &appendingQueue{q.(*fakeQueue), then}, err
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ = s.Get("/")
+	for _, name := range []string{"a", "b"} {
+		if _, err := v.DeclareQueue(System, QueueDeclare{Name: name, Durable: true}); err != nil {
+			t.Fatal(err)
+		}
+		bindQueue(t, v, name, "amq.fanout", "")
+	}
+	for number := range int64(2) {
+		p := v.NewPublisher()
+		m := newSequenced("", "p", number)
+		m.Exchange = "amq.fanout"
+		if add(t, p, m, nil); p.Flush() == 0 {
+			t.Error("nothing is to be written")
+		}
+	}
+	if done != 4 {
+		t.Errorf("the queues were let work %d times, want 4", done)
+	}
+}

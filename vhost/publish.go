@@ -41,6 +41,7 @@ type Publisher struct {
 	held    *batchSlot              // of messages with a delivery delay; made when needed
 	inside  map[*delayer]*batchSlot // of delayed exchanges
 	flights []*flight               // of messages with producers, since the last Flush
+	left    []func()                // by queues that took those, for the end of the Flush
 	noted   []sighting              // of the message that is being routed
 	watches []*watch                // of messages whose ids filters noted, since the last Flush
 	detour  detour                  // of the message that is being routed
@@ -442,11 +443,17 @@ func (p *Publisher) Flush() queue.Writes {
 }
 
 func (p *Publisher) flushSlot(s *batchSlot) {
-	if s.filter == nil || p.Again || p.sift(s) {
+	if p.sifted(s) {
 		s.hold()
 		p.writes |= s.to.Enqueue(s.batch)
 	}
 	p.release(s)
+}
+
+// sifted says whether anything is left of a batch when its queue's filter, if there
+// is one, has dropped the duplicates.
+func (p *Publisher) sifted(s *batchSlot) bool {
+	return s.filter == nil || p.Again || p.sift(s)
 }
 
 // count adds what was published to the exchanges' counters, or forgets it.
