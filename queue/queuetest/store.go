@@ -21,6 +21,7 @@ type Store struct {
 	fail  error         // of Load
 	lost  bool          // Append takes nothing
 	gate  chan struct{} // Load waits until it is closed; nil if it does not
+	late  chan struct{} // the same, with what it has read
 	loads int           // calls of Load
 }
 
@@ -54,6 +55,15 @@ func (s *Store) BlockLoads() (open func()) {
 	defer s.mu.Unlock()
 	gate := make(chan struct{})
 	s.gate = gate
+	return func() { close(gate) }
+}
+
+// HoldLoads makes every Load wait with what it has read until open is called.
+func (s *Store) HoldLoads() (open func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gate := make(chan struct{})
+	s.late = gate
 	return func() { close(gate) }
 }
 
@@ -279,10 +289,18 @@ func (l *Log) Delivered(upTo uint64) {
 
 func (l *Log) Load(lane persistence.Lane, from uint64, dst []persistence.Record, maxBytes int) ([]persistence.Record, error) {
 	l.s.enter()
+	dst, late, err := l.read(lane, from, dst, maxBytes)
+	if late != nil {
+		<-late
+	}
+	return dst, err
+}
+
+func (l *Log) read(lane persistence.Lane, from uint64, dst []persistence.Record, maxBytes int) (_ []persistence.Record, late chan struct{}, err error) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	if l.s.fail != nil {
-		return nil, l.s.fail
+		return nil, nil, l.s.fail
 	}
 	recs := l.lanes[lane]
 	i, _ := find(recs, from)
@@ -290,7 +308,7 @@ func (l *Log) Load(lane persistence.Lane, from uint64, dst []persistence.Record,
 		dst = append(dst, recs[i])
 		bytes += len(recs[i].Header) + len(recs[i].Body)
 	}
-	return dst, nil
+	return dst, l.s.late, nil
 }
 
 func (l *Log) Durable() uint64 {

@@ -223,6 +223,33 @@ func TestPurgeLeavesTheDead(t *testing.T) {
 	})
 }
 
+// A dead letter of before a restart stays dead if its target has it while the
+// block is read that its record is in.
+func TestConfirmedWhileABlockIsRead(t *testing.T) {
+	confirming(t, atLeastOnce(), func(h *queuetest.Harness, f *fakeTarget) {
+		h.Publish("a", "b", "c")
+		reject(h, 1)
+		h.Reopen()
+		h.Queue.Touch() // a is sent again
+		open := h.Store.HoldLoads()
+		c := queuetest.NewConsumer()
+		go func() {
+			if err := h.Queue.Subscribe(c.Sub); err != nil {
+				h.T.Errorf("Subscribe() = %v", err)
+			}
+		}()
+		synctest.Wait()
+		f.answer()
+		open()
+		synctest.Wait()
+		queuetest.Equal(h.T, "delivered", c.Bodies(), []string{"b", "c"})
+		h.WantCounts(0, 2)
+		if n := h.Queue.(*Queue).m.lanes[normal].away.count; n != 0 {
+			h.T.Errorf("%d messages are away, want 0", n)
+		}
+	})
+}
+
 // What is dead counts against the limit, so that a full target stops publishers.
 func TestTheDeadMakeTheQueueFull(t *testing.T) {
 	a := atLeastOnce()

@@ -172,14 +172,14 @@ func (q *Queue) endLoadLocked(ld *load, b block, err error) error {
 	return nil
 }
 
-// arrivalsLocked are the messages of a block but for those that are dead, and those
-// that waited for their time when the queue was reopened: they have left the lane.
+// arrivalsLocked are the messages of a block but for those that were dead or waited
+// for their time when the queue was reopened: they have left the lane.
 func (q *Queue) arrivalsLocked(b *block) []arrival {
 	items := make([]arrival, 0, len(b.recs))
 	for i := range b.recs {
 		rec := &b.recs[i]
 		id := queue.ID(rec.ID)
-		if q.m.dead > 0 && q.m.table.get(id) != nil || q.apart[id] {
+		if q.apart[id] {
 			continue
 		}
 		count := q.notes.Of(id).Count

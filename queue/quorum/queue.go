@@ -61,7 +61,7 @@ type Queue struct {
 	lastID    queue.ID // of messages and notes
 	notes     retry.Notes
 	unique    *dedup.Set        // nil unless duplicates are dropped
-	apart     map[queue.ID]bool // that were found waiting for their time; nil if none is in a lane's block
+	apart     map[queue.ID]bool // that were found dead or waiting for their time; nil if none is in a lane's block
 
 	cmd    command              // scratch: the command that is given
 	fx     effects              // what commands have caused in this turn

@@ -84,14 +84,19 @@ func (q *Queue) setApart() {
 	now := q.nowLocked()
 	q.now = 0
 	q.notes.All(func(v retry.Note) {
-		if v.Due <= now || v.Reason != 0 || v.Lane >= lanes || !q.m.setApart(v) {
-			return
+		if v.Due > now && v.Reason == 0 && v.Lane < lanes && q.m.setApart(v) {
+			q.passOver(v.ID)
 		}
-		if q.apart == nil {
-			q.apart = make(map[queue.ID]bool)
-		}
-		q.apart[v.ID] = true
 	})
+}
+
+// passOver says that a message of a reopened queue has left its lane, whatever
+// becomes of it: its record is not to be read with those of the lane.
+func (q *Queue) passOver(id queue.ID) {
+	if q.apart == nil {
+		q.apart = make(map[queue.ID]bool)
+	}
+	q.apart[id] = true
 }
 
 // recallDue says whether messages that are due should be read now.

@@ -102,6 +102,7 @@ func (q *Queue) exhumeOne(id queue.ID, why reason) (found bool, err error) {
 			q.unique.Forget(m)
 		}
 		q.m.exhume(number, arrival{id, m, recs[0].Expires, q.notes.Of(id).Count}, why)
+		q.passOver(id)
 		return true, nil
 	}
 	return false, nil
