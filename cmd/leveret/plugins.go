@@ -23,11 +23,16 @@ var builtIn = []string{
 // notBuiltIn are those that exist and that the broker has nothing for.
 var notBuiltIn = []string{
 	"rabbitmq_amqp1_0", "rabbitmq_auth_backend_cache", "rabbitmq_auth_backend_http", "rabbitmq_auth_backend_ldap", "rabbitmq_auth_backend_oauth2",
-	"rabbitmq_federation", "rabbitmq_federation_management", "rabbitmq_jms_topic_exchange",
-	"rabbitmq_mqtt", "rabbitmq_peer_discovery_aws", "rabbitmq_peer_discovery_consul", "rabbitmq_peer_discovery_etcd", "rabbitmq_peer_discovery_k8s",
-	"rabbitmq_shovel", "rabbitmq_shovel_management", "rabbitmq_stomp", "rabbitmq_stream",
-	"rabbitmq_stream_management", "rabbitmq_top", "rabbitmq_tracing", "rabbitmq_trust_store", "rabbitmq_web_mqtt", "rabbitmq_web_stomp",
+	"rabbitmq_federation", "rabbitmq_federation_management", "rabbitmq_federation_prometheus", "rabbitmq_jms_topic_exchange",
+	"rabbitmq_mqtt", "rabbitmq_peer_discovery_aws", "rabbitmq_peer_discovery_common", "rabbitmq_peer_discovery_consul", "rabbitmq_peer_discovery_etcd", "rabbitmq_peer_discovery_k8s",
+	"rabbitmq_shovel", "rabbitmq_shovel_management", "rabbitmq_shovel_prometheus", "rabbitmq_stomp", "rabbitmq_stream",
+	"rabbitmq_stream_management", "rabbitmq_top", "rabbitmq_tracing", "rabbitmq_trust_store", "rabbitmq_web_mqtt", "rabbitmq_web_mqtt_examples",
+	"rabbitmq_web_stomp", "rabbitmq_web_stomp_examples",
 }
+
+// pluginParts are what plug-ins share: they can be enabled by name, and are not
+// listed (RabbitMQ 4.0).
+var pluginParts = []string{"amqp_client", "oauth2_client", "rabbitmq_aws", "rabbitmq_stream_common"}
 
 // pluginsRoot is the program under the name of rabbitmq-plugins.
 func pluginsRoot() *cobra.Command {
@@ -183,7 +188,7 @@ func enablePlugins(cmd *cobra.Command, args []string) error {
 	}
 	for _, name := range args {
 		w, text := cmd.OutOrStdout(), "is built in and always on"
-		if slices.Contains(notBuiltIn, name) {
+		if !slices.Contains(builtIn, name) {
 			w, text = cmd.ErrOrStderr(), "is not built in: the broker goes on without what it does"
 		}
 		if _, err := fmt.Fprintln(w, name, text); err != nil {
@@ -197,7 +202,7 @@ func enablePlugins(cmd *cobra.Command, args []string) error {
 func knownPlugins(names []string) error {
 	var unknown []string
 	for _, name := range names {
-		if !slices.Contains(builtIn, name) && !slices.Contains(notBuiltIn, name) {
+		if !slices.Contains(builtIn, name) && !slices.Contains(notBuiltIn, name) && !slices.Contains(pluginParts, name) {
 			unknown = append(unknown, ":"+name)
 		}
 	}
@@ -213,7 +218,7 @@ func disablePlugins(cmd *cobra.Command, args []string) error {
 	}
 	for _, name := range args {
 		text := "is built in and stays on"
-		if slices.Contains(notBuiltIn, name) {
+		if !slices.Contains(builtIn, name) {
 			text = "is not built in and off anyway"
 		}
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), name, text); err != nil {
