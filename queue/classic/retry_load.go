@@ -67,6 +67,10 @@ func (q *Queue) setApart(v retry.Note) {
 	q.readyStored--
 	q.readyBytes -= v.Size
 	q.paged--
+	if p.count() == 0 {
+		q.readyBytes -= p.bytes // the error of an estimate
+		p.bytes = 0
+	}
 }
 
 // forgetApartLocked forgets which messages were set apart if all of their lanes

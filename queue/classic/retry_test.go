@@ -14,6 +14,8 @@ import (
 
 func TestRetryContract(t *testing.T) { queuetest.RunRetry(t, New) }
 
+func TestRetryOnDisk(t *testing.T) { queuetest.RunRetryOnDisk(t, New) }
+
 func TestRetryAgainstModel(t *testing.T) { queuetest.RunRetryRandom(t, New, 20, false) }
 
 func TestRetryAgainstModelWhilePaging(t *testing.T) { queuetest.RunRetryRandom(t, New, 6, true) }

@@ -91,6 +91,7 @@ func (m *machine) setApart(v retry.Note) bool {
 	l.n--
 	m.ready--
 	m.readyBytes -= v.Size
+	m.endAway(l)
 	m.delay.order.Push(v.Due, v.ID)
 	m.delay.n++
 	m.delay.away++

@@ -100,16 +100,25 @@ func (m *machine) admit(number int, items []arrival, end queue.ID) (missing int)
 		l.away.bytes -= int64(len(it.msg.Body))
 	}
 	l.away.count -= len(items)
-	if end < l.away.to {
+	if end < l.away.to && l.away.count > 0 {
 		l.away.from = end + 1
 		return 0
 	}
 	missing = l.away.count
 	m.ready -= missing
 	l.n -= missing
-	m.readyBytes -= l.away.bytes // the error of an estimate, or what is missing
-	l.away = away{}
+	l.away.count = 0
+	m.endAway(l)
 	return missing
+}
+
+// endAway drops the error of an estimate, or what is missing, once nothing of a
+// lane is away.
+func (m *machine) endAway(l *lane) {
+	if l.away.count == 0 {
+		m.readyBytes -= l.away.bytes
+		l.away = away{}
+	}
 }
 
 // exhume makes a message dead that was dead before a restart, and is away.
@@ -120,10 +129,7 @@ func (m *machine) exhume(number int, it arrival, why reason) {
 	l.n--
 	m.ready--
 	m.readyBytes -= int64(len(it.msg.Body))
-	if l.away.count == 0 {
-		m.readyBytes -= l.away.bytes
-		l.away = away{}
-	}
+	m.endAway(l)
 	s := m.table.add(it.id)
 	*s = slot{msg: it.msg, expires: it.expires, count: it.count, fate: dead, reason: why}
 	m.dead++

@@ -7,11 +7,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/queuetest"
+	"github.com/leveretmq/leveret/queue/retry"
 )
 
 func TestRetryContract(t *testing.T) { queuetest.RunRetry(t, New) }
+
+func TestRetryOnDisk(t *testing.T) { queuetest.RunRetryOnDisk(t, New) }
 
 func TestRetryAgainstModel(t *testing.T) { queuetest.RunRetryRandom(t, New, 20, false) }
 
@@ -66,6 +70,18 @@ func TestMachineDelayedAway(t *testing.T) {
 	d.do(command{op: opWake, time: 5000, count: 9})
 	if got, _ := d.take(9); got != "b c" || d.m.delay.n != 0 || d.m.delay.bytes != 0 || d.m.delay.awayBytes != 0 {
 		t.Errorf("delivered %q, then %+v waits, want b c and nothing", got, d.m.delay)
+	}
+}
+
+// What a log says of sizes is an estimate: its error goes with the last message
+// that is away, also if those behind that one wait.
+func TestMachineEstimateEnds(t *testing.T) {
+	m := newMachine()
+	m.take(normal, persistence.LaneInfo{First: 1, Last: 3, Count: 3, Bytes: 300})
+	m.setApart(retry.Note{ID: 3, Due: 1000, Size: 10})
+	m.admit(normal, []arrival{{id: 1, msg: text("a", 0, -1)}, {id: 2, msg: text("bb", 0, -1)}}, 2)
+	if m.ready != 2 || m.readyBytes != 3 || m.absent() != 0 || m.delay.bytes != 10 {
+		t.Errorf("%d ready of %d bytes, %d away, %d bytes wait, want 2, 3, 0, 10", m.ready, m.readyBytes, m.absent(), m.delay.bytes)
 	}
 }
 
