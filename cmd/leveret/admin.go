@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 
@@ -17,8 +19,11 @@ import (
 // with name=value arguments.
 type adminOptions struct {
 	host, port, prefix, user, password, vhost, format, sort string
-	url                                                     string
-	quiet, tls, reverse                                     bool
+	url, baseURI, config, node, declareVHost                string
+	caFile, certFile, keyFile                               string
+	quiet, tls, reverse, insecure, anyHost                  bool
+	timeout                                                 int // in seconds
+	depth                                                   int // 0 is the columns by default
 }
 
 // adminCommand is rabbitmqadmin, under this name.
@@ -40,15 +45,23 @@ func adminCommand(name string) *cobra.Command {
 	f.StringVar(&o.prefix, "path-prefix", "", "`path` before /api")
 	f.StringVarP(&o.user, "username", "u", "", "`name` to log in with (default guest)")
 	f.StringVarP(&o.password, "password", "p", "", "`password` to log in with (default guest)")
+	f.StringVarP(&o.baseURI, "base-uri", "U", "", "`address` and login, in place of --host, --port, --username and --password, as in https://user:password@host:15671")
+	f.StringVarP(&o.config, "config", "c", "", "configuration `file` (default ~/"+adminConfigFile+", unless LEVERET_URL is set)")
+	f.StringVarP(&o.node, "node", "N", "", "`section` of the configuration file (default default)")
 	f.StringVarP(&o.vhost, "vhost", "V", "", "virtual `host` (default / ; all of them to list)")
+	f.StringVarP(&o.declareVHost, "declare-vhost", "y", "/", "virtual `host` of what needs one, if --vhost is not given")
+	f.IntVarP(&o.timeout, "request-timeout", "t", 120, "how many `seconds` to wait for an answer")
+	f.IntVarP(&o.depth, "depth", "d", 0, "list all columns, and members of members down to this `depth`")
 	f.StringVarP(&o.format, "format", "f", "pretty_table", "`format`: pretty_table, tsv, long, kvp, bash, raw_json or pretty_json")
 	f.StringVarP(&o.sort, "sort", "S", "", "`column` to sort by")
 	f.BoolVarP(&o.reverse, "sort-reverse", "R", false, "the largest first")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "say nothing but the result")
 	f.BoolVarP(&o.tls, "ssl", "s", false, "use HTTPS")
-	for _, ignored := range []struct{ name, short string }{{"config", "c"}, {"node", "N"}, {"depth", "d"}, {"request-timeout", "t"}, {"declare-vhost", ""}} {
-		f.StringP(ignored.name, ignored.short, "", "taken and ignored")
-	}
+	f.BoolVarP(&o.insecure, "ssl-insecure", "k", false, "take any certificate of the broker")
+	f.BoolVar(&o.anyHost, "ssl-disable-hostname-verification", false, "take a certificate of another host")
+	f.StringVar(&o.caFile, "ssl-ca-cert-file", "", "`file` of who the broker's certificate must be from, in PEM format")
+	f.StringVar(&o.certFile, "ssl-cert-file", "", "`file` of the client's certificate, in PEM format")
+	f.StringVar(&o.keyFile, "ssl-key-file", "", "`file` of the client's key, in PEM format")
 	return quiet(cmd)
 }
 
@@ -71,9 +84,17 @@ type admin struct {
 }
 
 func (o *adminOptions) run(cmd *cobra.Command, args []string) error {
-	s, err := open(cmd, &options{url: o.base(), user: o.user, password: o.password, formatter: "table", timeout: 120, quiet: o.quiet})
+	if err := o.configure(cmd.Flags(), os.LookupEnv); err != nil {
+		return err
+	}
+	s, err := open(cmd, &options{url: o.base(), user: o.user, password: o.password, formatter: "table", timeout: o.timeout, quiet: o.quiet})
 	if err != nil {
 		return err
+	}
+	if t, err := o.transport(); err != nil {
+		return err
+	} else if t != nil && s.api.http.Transport == nil { // else it is a socket
+		s.api.http.Transport = t
 	}
 	a := &admin{s, o}
 	if len(args) == 0 {
@@ -110,7 +131,7 @@ func (o *adminOptions) base() string {
 		return o.url
 	}
 	host, port := or(o.host == "", "127.0.0.1", o.host), or(o.port == "", or(o.tls, "15671", "15672"), o.port)
-	return or(o.tls, "https://", "http://") + net.JoinHostPort(host, port) + strings.TrimSuffix(o.prefix, "/")
+	return or(o.tls, "https://", "http://") + net.JoinHostPort(host, port) + strings.TrimSuffix("/"+strings.Trim(o.prefix, "/"), "/")
 }
 
 // arguments are name=value pairs.
@@ -177,7 +198,7 @@ func (a arguments) or(name, fallback string) string {
 }
 
 // vhost is the virtual host of a command that needs one.
-func (a *admin) vhost() string { return or(a.o.vhost == "", "/", a.o.vhost) }
+func (a *admin) vhost() string { return cmp.Or(a.o.vhost, a.o.declareVHost, "/") }
 
 // An adminKind is a type of thing that can be declared or deleted.
 type adminKind struct {

@@ -91,6 +91,9 @@ func (a *admin) list(ctx context.Context, args []string) error {
 		return err
 	}
 	columns := l.columns
+	if a.o.depth > 0 {
+		columns = ""
+	}
 	if len(args) > 1 {
 		columns = strings.Join(args[1:], " ")
 	}
@@ -112,14 +115,13 @@ func (a *admin) show(ctx context.Context, args []string) error {
 	return a.printObjects(columns, []object{o})
 }
 
-// printObjects prints the columns of objects; "" is all columns there are.
+// printObjects prints the columns of objects; "" is all columns there are, down to
+// the depth.
 func (a *admin) printObjects(columns string, list []object) error {
 	if columns == "" {
 		names := map[string]bool{}
 		for _, o := range list {
-			for name := range o {
-				names[name] = true
-			}
+			addColumns(names, "", o, a.o.depth)
 		}
 		columns = strings.Join(slices.SortedFunc(maps.Keys(names), nameFirst), " ")
 	}
@@ -143,6 +145,22 @@ func (a *admin) printObjects(columns string, list []object) error {
 		return nil
 	}
 	return exitf(exitUsage, "there is no format %q; take pretty_table, tsv, long, kvp, bash, raw_json or pretty_json", a.o.format)
+}
+
+// addColumns adds the names of an object's members, and of objects in it down to the
+// depth: those further down are left out (RabbitMQ 4.0). A depth of 0 is the members as
+// they are.
+func addColumns(names map[string]bool, prefix string, o object, depth int) {
+	for name, raw := range o {
+		var inner object
+		isObject := depth > 0 && json.Unmarshal(raw, &inner) == nil && inner != nil
+		switch {
+		case !isObject || name == "definition" || name == "value": // of policies and parameters
+			names[prefix+name] = true
+		case depth > 1:
+			addColumns(names, prefix+name+".", inner, depth-1)
+		}
+	}
 }
 
 // nameFirst orders columns by name, but for those that people look for first.

@@ -42,7 +42,7 @@ func takesValue(option string) bool {
 		return false
 	}
 	switch option {
-	case "-q", "--quiet", "-s", "--ssl", "-R", "--sort-reverse", "-h", "--help":
+	case "-q", "--quiet", "-s", "--ssl", "-R", "--sort-reverse", "-h", "--help", "-k", "--ssl-insecure", "--ssl-disable-hostname-verification":
 		return false
 	}
 	return true
@@ -69,10 +69,18 @@ func isV2(command, rest []string) bool {
 func globalOption(name string) bool {
 	name, _, _ = strings.Cut(name, "=")
 	switch name {
-	case "vhost", "host", "format", "quiet", "ssl", "sort", "sort-reverse", "help", "url", "config", "path-prefix", "depth", "node", "username":
+	case "vhost", "host", "port", "format", "quiet", "ssl", "sort", "sort-reverse", "help", "url", "config", "path-prefix", "depth", "node", "username", "password",
+		"base-uri", "request-timeout", "declare-vhost", "ssl-insecure", "ssl-disable-hostname-verification", "ssl-ca-cert-file", "ssl-cert-file", "ssl-key-file":
 		return true
 	}
 	return false
+}
+
+// argumentOf says whether an option that is about all commands elsewhere is an
+// argument of this one.
+func argumentOf(command []string, name string) bool {
+	name, _, _ = strings.Cut(name, "=")
+	return name == "port" && command[0] == "health_check" || name == "password" && strings.Join(command, " ") == "declare user"
 }
 
 // v2Command is the command in the older form.
@@ -81,7 +89,7 @@ func v2Command(command, rest []string) []string {
 	file := ""
 	for i := 0; i < len(rest); i++ {
 		name, isOption := strings.CutPrefix(rest[i], "--")
-		if !isOption || globalOption(name) {
+		if !isOption || globalOption(name) && !argumentOf(command, name) {
 			options = append(options, rest[i])
 			if takesValue(rest[i]) && strings.HasPrefix(rest[i], "-") && i+1 < len(rest) {
 				i++

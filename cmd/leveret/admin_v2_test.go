@@ -21,6 +21,12 @@ func TestNewerRabbitmqadmin(t *testing.T) {
 		{"list queues name messages", "list queues name messages"},
 		{"declare queue name=q --vhost v", "declare queue name=q --vhost v"},
 		{"-V v -q declare queue name=q", "-V v -q declare queue name=q"},
+		{"list queues --host mq --port 15673", "list queues --host mq --port 15673"},
+		{"list users --username=a --password=b", "list users --username=a --password=b"},
+		{"declare user name=u tags= --password b", "declare user name=u tags= --password b"},
+		{"declare queue --name q -k --port 1 --request-timeout 5", "-k --port 1 --request-timeout 5 declare queue name=q"},
+		{"health_check port_listener --port 5672", "health_check port_listener port=5672"},
+		{"health_check local_alarms --host mq", "--host mq health_check local_alarms"},
 		{"", ""},
 		{"-u", "-u"},
 	} {

@@ -72,6 +72,9 @@ func ask(t *testing.T, url string) {
 	}
 	t.Setenv("LEVERET_MANAGEMENT_LISTEN", nobody)
 	t.Setenv("LEVERET_URL", url)
+	home := t.TempDir() // without a configuration of rabbitmqadmin
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
 }
 
 // call runs the program and returns what it prints, errors last.
