@@ -258,7 +258,9 @@ func (p *Publisher) route(rt *Route, e queue.Entry) (routed bool) {
 		p.unsee()
 		return false
 	}
-	e = p.watched(e)
+	if len(p.noted) > 0 {
+		e = p.watched(e)
+	}
 	rt.routed += uint64(len(targets))
 	if durable > 1 && e.Msg.Persistent {
 		e.Shared = new(persistence.SharedBody)
