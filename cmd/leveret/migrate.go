@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -49,7 +50,7 @@ func migrateCommand() *cobra.Command {
 		Long:  migrateHelp,
 		Example: "  leveret migrate amqp://admin:secret@old-rabbit --dry-run\n" +
 			"  leveret migrate amqp://admin:secret@old-rabbit\n" +
-			"  leveret migrate amqp://admin:secret@old-rabbit --to amqp://guest:guest@new:5672 --to-management http://new:15672",
+			"  leveret migrate amqp://admin:secret@old-rabbit --to amqp://admin:secret@new",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runMigrate(cmd, args, &f) },
 	}
@@ -57,7 +58,7 @@ func migrateCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&f.management, "management", "", "`address` of the source's HTTP API (default http://SOURCE:15672, the login of the URI)")
 	flags.StringVar(&f.to, "to", "", "`URI` of the target (default amqp://guest:guest@127.0.0.1:5672) [LEVERET_MIGRATE_TO]")
-	flags.StringVar(&f.toManagement, "to-management", "local", "`address` of the target's HTTP API, or local: the broker on this machine")
+	flags.StringVar(&f.toManagement, "to-management", "", "`address` of the target's HTTP API, or local: the broker on this machine (default http://TARGET:15672, the login of its URI; local for a target here)")
 	flags.StringVar(&f.caCert, "cacert", "", "`file` of certificates that the HTTP APIs' may be signed by; for AMQP it is cacertfile= in the URI")
 	flags.StringArrayVar(&f.opts.VHosts, "vhost", nil, "only this virtual `host`; may be repeated")
 	flags.StringArrayVar(&f.opts.Only, "only", nil, "only queues whose name fits this `pattern`, as in 'orders.*'; may be repeated")
@@ -152,7 +153,7 @@ func (f *migrateFlags) endpoints(args []string, env func(string) string) (from, 
 	if target == "" {
 		target = "amqp://guest:guest@127.0.0.1:5672"
 	}
-	if f.toManagement != "local" {
+	if f.toManagement != "local" && (f.toManagement != "" || !onThisMachine(target)) {
 		to, err = endpoint(target, f.toManagement, client)
 		return from, to, err
 	}
@@ -162,6 +163,20 @@ func (f *migrateFlags) endpoints(args []string, env func(string) string) (from, 
 	own := newAPI(&options{}, os.LookupEnv)
 	to.API = &migrate.API{Base: own.base, User: own.user, Password: own.password, Client: own.http}
 	return from, to, nil
+}
+
+// onThisMachine says whether an AMQP URI names this machine. The broker here is
+// asked over its socket, which needs no login; another's HTTP API must be its own.
+func onThisMachine(uri string) bool {
+	a, err := amqp.ParseURI(uri)
+	if err != nil {
+		return true // what is wrong is told next
+	}
+	if ip := net.ParseIP(a.Host); ip != nil {
+		return ip.IsLoopback()
+	}
+	own, err := os.Hostname()
+	return a.Host == "localhost" || err == nil && strings.EqualFold(a.Host, own)
 }
 
 // endpoint is a broker at an AMQP URI and an HTTP address; "" is the usual one
