@@ -9,7 +9,7 @@ ROUNDS    ?= 100
 SOAK      ?= 10m
 
 .DEFAULT_GOAL := build
-.PHONY: run build man test check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl interop-celery interop-tools interop-image interop-tls crash soak bench bench-peers fuzz cover clean
+.PHONY: run build man test deps check unit interop interop-readme interop-node interop-python interop-c interop-go interop-amqplib interop-perl interop-celery interop-tools interop-image interop-tls crash soak bench bench-peers fuzz cover clean
 
 build: ## build bin/leveret
 	@mkdir -p bin
@@ -21,8 +21,11 @@ man: build ## write a manual page for each command to build/man
 run: build ## start a broker on 127.0.0.1:5672
 	@exec bin/leveret serve $(ARGS)
 
-test: check cross unit interop ## check everything
+test: deps check cross unit interop ## check everything
 	@echo '== all passed'
+
+deps: ## install what the tests need, or say what is missing
+	@scripts/test-deps
 
 check:
 	@echo '== gofmt, go vet'
@@ -42,8 +45,7 @@ unit:
 
 # The clients of other languages, and what clients test themselves with, each
 # with a broker of its own; most of their time they wait.
-interop: build
-	@scripts/test-deps
+interop: deps build
 	@$(MAKE) --no-print-directory -j 5 --output-sync=target interop-readme interop-node interop-python interop-c interop-go \
 		interop-amqplib interop-perl interop-celery interop-tools interop-image interop-tls interop-migrate
 
@@ -85,8 +87,7 @@ interop-tls:
 	@interop_test/tls/test.sh
 
 .PHONY: interop-migrate stop-check package package-check dist cross image-check
-interop-migrate: build ## move a RabbitMQ of Debian's to a broker, interrupted and killed
-	@scripts/test-deps
+interop-migrate: deps build ## move a RabbitMQ of Debian's to a broker, interrupted and killed
 	@LEVERET_MANAGEMENT_LISTEN=127.0.0.1:0 \
 		scripts/with-rabbitmq scripts/with-broker interop_test/migrate/test.sh
 
