@@ -58,7 +58,7 @@ func (c *chunkBuilder) take(b *batch, limit int, maxSeq uint64) {
 	late := slices.Clone(b.late) // settled since the batch was taken: not worth writing
 	b.log.mu.Unlock()
 	sp := span{b: b, from: from, to: to}
-	mark := b.log.delivered.Load()
+	mark := min(b.log.delivered.Load(), b.entries[to-1].id) // see deliveredLocked
 	for w, word := range b.lanes {
 		for ; word != 0; word &= word - 1 {
 			if e, ok := c.addRun(b, Lane(w*64+bits.TrailingZeros64(word)), from, to, late); ok {

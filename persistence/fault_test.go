@@ -321,6 +321,37 @@ func TestFailedCommit(t *testing.T) {
 	}
 }
 
+// What a consumer had before its commit is not taken for a part of the log after a
+// crash.
+func TestLastIDAfterACrash(t *testing.T) {
+	s, f := openFaulty(t, Options{Log: zap.NewNop()})
+	l := mustLog(t, s)
+	g := newGate(f)
+	s.Together(func() {
+		for id := uint64(1); id <= 3; id++ { // each is a transaction
+			l.Append([]Record{{ID: id, Time: 1e12, Header: []byte{0}, Body: make([]byte, s.sizes.group)}}, nil)
+		}
+		l.Delivered(3)
+	})
+	<-g.seen
+	g.let <- nil
+	<-g.seen
+	g.let <- errors.New("killed")
+	_ = s.Close() // it has failed
+	s = openTest(t, Options{Dir: s.opts.Dir})
+	defer closeTest(t, s)
+	again, err := s.OpenLog(l.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := loadedIDs(t, again); !slices.Equal(got, []uint64{1}) {
+		t.Fatalf("the log has %v, want 1", got)
+	}
+	if got := again.LastID(); got != 1 {
+		t.Errorf("LastID() = %d, want 1", got)
+	}
+}
+
 // What is too big for a transaction is refused; the store goes on.
 func TestDefinitionsThatAreTooBig(t *testing.T) {
 	s := openTest(t, Options{Dir: t.TempDir()})

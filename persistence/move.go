@@ -78,7 +78,10 @@ func compareGroups(a, b []ref) int {
 // run adds one run, made of what is live in some runs of a lane.
 func (m *mover) run(refs []ref) error {
 	r := refs[0].run()
-	e := dirEntry{log: r.log.id, lane: r.lane, offset: uint64(len(m.data)), mark: r.log.delivered.Load()}
+	r.log.mu.Lock()
+	mark := r.log.deliveredLocked()
+	r.log.mu.Unlock()
+	e := dirEntry{log: r.log.id, lane: r.lane, offset: uint64(len(m.data)), mark: mark}
 	var enc encoder
 	var ids []uint64
 	for _, old := range refs {

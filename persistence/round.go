@@ -133,8 +133,12 @@ func (ck *chunk) ackState() []byte {
 // saveMarkLocked notes that the delivered mark is written with a chunk: in its
 // ack state or else in its directory.
 func (l *diskLog) saveMarkLocked(ck *chunk, acks bool) {
-	l.savedMark, l.savedIn, l.savedAcks = l.delivered.Load(), ck, acks
+	l.savedMark, l.savedIn, l.savedAcks = l.deliveredLocked(), ck, acks
 }
+
+// deliveredLocked is the delivered mark as it may be written: no higher than what is
+// on disk, lest a start takes that for there which a consumer had before its commit.
+func (l *diskLog) deliveredLocked() uint64 { return min(l.delivered.Load(), l.durableLocked()) }
 
 // carryMark sees to it that the delivered mark of a log outlives a chunk that
 // dies: if it was written there and matters to records that stay, the chunk of
@@ -145,7 +149,7 @@ func (l *diskLog) carryMark(dying *chunk, dirty []*chunk) []*chunk {
 	if l.savedIn == dying {
 		l.savedMark, l.savedIn = 0, nil
 	}
-	mark := l.delivered.Load()
+	mark := l.deliveredLocked()
 	if mark <= l.savedMark || l.dropped {
 		return dirty
 	}

@@ -155,7 +155,7 @@ type Log interface {
 	Lanes() []LaneInfo
 	// LastID is the highest id the log ever saw, 0 if none. After a crash it may be
 	// lower, but not lower than that of a record that is still there, or than it was
-	// at the last Close: what is missing up to it was settled, or delivered.
+	// at the last Close: what is missing up to it was settled.
 	LastID() uint64
 	// Drop deletes the log with all it holds. It does not wait: once the
 	// definition that names it is gone, a crash does not bring it back.
