@@ -1,7 +1,6 @@
 package management
 
 import (
-	"github.com/leveretmq/leveret/exchange"
 	"github.com/leveretmq/leveret/vhost"
 )
 
@@ -73,7 +72,7 @@ func putExchange(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if !exchange.KnownType(d.Type) {
+	if !vhost.KnownExchangeType(d.Type) {
 		return reply{}, badRequest("unknown exchange type '%s'", d.Type)
 	}
 	_, missing := r.vhost.ExchangeInfo(d.Name)

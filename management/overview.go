@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"runtime"
 	"strconv"
-
-	"github.com/leveretmq/leveret/exchange"
 )
 
 // exchangeTypes are the types of exchange with a word for people.
@@ -17,6 +15,7 @@ var exchangeTypes = []struct{ name, description string }{
 	{"x-consistent-hash", "Spreads messages over queues by a hash"},
 	{"x-delayed-message", "Keeps messages until their delay is over"},
 	{"x-local-random", "Picks one queue of this node at random"},
+	{"x-message-deduplication", "Drops messages that came before, by an id in their header"},
 	{"x-modulus-hash", "Spreads messages over queues by a hash of the key"},
 	{"x-random", "Picks one queue at random"},
 	{"x-recent-history", "Gives new queues the last messages"},
@@ -104,9 +103,7 @@ func (r *request) objectTotals(f *figures) object {
 func exchangeTypeObjects() []object {
 	var list []object
 	for _, t := range exchangeTypes {
-		if exchange.KnownType(t.name) {
-			list = append(list, object{{"name", t.name}, {"description", t.description}, {"enabled", true}})
-		}
+		list = append(list, object{{"name", t.name}, {"description", t.description}, {"enabled", true}})
 	}
 	return list
 }

@@ -55,6 +55,11 @@ func TestExchangeLife(t *testing.T) {
 	has(t, a.do("PUT", "/exchanges/%2F/x", `{"type":"fanout"}`, 400), J{
 		"reason": "inequivalent arg 'type' for exchange 'x' in vhost '/': received 'fanout' but current is 'topic'"})
 	has(t, a.do("PUT", "/exchanges/%2F/y", `{"type":"nosuch"}`, 400), J{"reason": "unknown exchange type 'nosuch'"})
+	for _, known := range exchangeTypes {
+		body := `{"type":"` + known.name + `","arguments":{"x-delayed-type":"direct","x-cache-size":10,"x-recent-history-length":5}}`
+		a.do("PUT", "/exchanges/%2F/of-"+known.name, body, 201)
+		has(t, a.do("GET", "/exchanges/%2F/of-"+known.name, "", 200), J{"type": known.name})
+	}
 	a.do("PUT", "/exchanges/%2F/y", ``, 201)
 	has(t, a.do("GET", "/exchanges/%2F/y", "", 200), J{"type": "direct", "durable": false})
 	a.do("DELETE", "/exchanges/%2F/amq.topic", "", 401)

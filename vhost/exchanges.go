@@ -77,7 +77,7 @@ func (v *VHost) DeclareExchange(by Actor, d ExchangeDeclare) error {
 	}
 	spec := exchange.Spec{VHost: v.name, Name: d.Name, Type: d.Type, Durable: d.Durable,
 		AutoDelete: d.AutoDelete, Internal: d.Internal, Arguments: d.Arguments}
-	if !knownType(d.Type) {
+	if !KnownExchangeType(d.Type) {
 		return exchange.ErrUnknownType(d.Type)
 	}
 	if d.Name == "" {

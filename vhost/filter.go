@@ -140,8 +140,8 @@ func newExchange(spec exchange.Spec) (x *exchange.Exchange, f *filter, err error
 	return x, f, err
 }
 
-// knownType says whether there is an exchange type of this name.
-func knownType(name string) bool { return name == filterType || exchange.KnownType(name) }
+// KnownExchangeType says whether there is an exchange type of this name.
+func KnownExchangeType(name string) bool { return name == filterType || exchange.KnownType(name) }
 
 // equivalentExchange is Exchange.Equivalent for all types that a vhost knows.
 func equivalentExchange(x *exchange.Exchange, spec exchange.Spec) error {
