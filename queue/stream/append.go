@@ -7,8 +7,8 @@ import (
 )
 
 // Enqueue appends a batch, whether its messages are persistent or not, and hands
-// it to the readers that wait for it. The log releases the receipts. Readers may
-// get messages before they are on disk.
+// it to the readers that wait for it once it is on disk. The log releases the
+// receipts.
 func (q *Queue) Enqueue(batch []queue.Entry) queue.Writes {
 	writes, due, starving := q.take(batch)
 	q.follow(due, starving)
@@ -57,7 +57,9 @@ func (q *Queue) take(batch []queue.Entry) (writes queue.Writes, due bool, starvi
 		q.appendRunLocked(batch[start:end], r)
 		start = end
 	}
-	starving = q.feedLocked()
+	if q.lookLocked() {
+		starving = q.feedLocked()
+	}
 	due = q.finishLocked()
 	q.mu.Unlock()
 	return queue.ToStore, due, starving
@@ -81,7 +83,7 @@ func (q *Queue) appendRunLocked(run []queue.Entry, r *message.Receipt) {
 		q.appendChunkLocked(run[:n], room)
 		run = run[n:]
 	}
-	q.log.Append(q.records, r)
+	q.log.Append(q.records, q.pledgeLocked(r))
 	clear(q.records)
 	q.records = q.records[:0]
 	if cap(q.records) > keptRecords {
@@ -192,7 +194,7 @@ func (q *Queue) awaitedLocked() bool {
 		return true
 	}
 	for _, r := range q.readers[:min(8, len(q.readers))] {
-		if q.next-r.next < 4*chunkMessages {
+		if q.durable.next < r.next+4*chunkMessages {
 			return true
 		}
 	}

@@ -1,5 +1,7 @@
 package stream
 
+import "math"
+
 // A cache keeps chunks that readers have come by last, of which one is at the
 // end of the stream if somebody reads there. It is guarded by Queue.mu.
 //
@@ -103,9 +105,9 @@ func (k *cache) unlink(c *chunk) {
 }
 
 // trim lets go of the chunks used longest ago until the others weigh no more
-// than limit.
-func (k *cache) trim(limit int64) {
-	for k.size > limit && k.oldest != nil {
+// than limit, or one of them ends after an offset.
+func (k *cache) trim(limit int64, keep uint64) {
+	for k.size > limit && k.oldest != nil && k.oldest.next <= keep {
 		c := k.oldest
 		k.unlink(c)
 		delete(k.chunks, c.first)
@@ -115,20 +117,21 @@ func (k *cache) trim(limit int64) {
 	}
 }
 
-func (k *cache) clear() { k.trim(-1) }
+func (k *cache) clear() { k.trim(-1, math.MaxUint64) }
 
-// tidyLocked trims the cache and tells the memory budget.
+// tidyLocked trims the cache and tells the memory budget. Chunks that readers may not
+// have yet stay: the store keeps their bytes until they are on disk anyway.
 func (q *Queue) tidyLocked() {
-	limit := int64(tailSize)
+	limit, keep := int64(tailSize), q.durable.next
 	switch {
 	case len(q.readers) == 0:
-		limit = 0
+		limit, keep = 0, math.MaxUint64
 	case q.env.Memory.Exceeded():
-		limit = smallSize
+		limit, keep = smallSize, math.MaxUint64
 	case len(q.tailing) < len(q.readers):
 		limit = cacheSize
 	}
-	q.cache.trim(limit)
+	q.cache.trim(limit, keep)
 	if d := q.cache.size - q.counted; d > memoryStep || d < -memoryStep || d != 0 && q.cache.size == 0 {
 		q.env.Memory.Add(d)
 		q.counted = q.cache.size

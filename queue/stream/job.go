@@ -11,7 +11,7 @@ type job struct {
 	r    *reader
 	seek int64  // find the first chunk of this time, if it is not negative
 	from uint64 // or read chunks from this offset on
-	end  uint64 // the end of the stream when the job was made
+	end  uint64 // the end of what was on disk when the job was made
 	size int    // in bytes
 	cur  *chunk // or decode this one; it may be others' now
 	copy *chunk // of cur, as it was when the job was made
@@ -21,7 +21,7 @@ type job struct {
 }
 
 func (q *Queue) jobLocked(r *reader) job {
-	j := job{r: r, seek: r.seek, from: r.next, end: q.next}
+	j := job{r: r, seek: r.seek, from: r.next, end: q.durable.next}
 	if r.seek >= 0 {
 		j.from = q.first
 		return j

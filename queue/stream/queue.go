@@ -7,10 +7,10 @@
 // stream keeps no index of its own. See chunk.go for the format.
 //
 // A queue has no goroutine, but for readers that skip a great deal, see patience.
-// A publisher in Enqueue hands new messages to the
+// A commit of the log has new messages handed to the
 // readers that wait for them; whoever gives a reader credit or room (Settle,
 // Resume, Subscribe) hands it what it is behind, reading it from the log without
-// the queue's lock. The way of a message is append.go, serve.go.
+// the queue's lock. The way of a message is append.go, ledger.go, serve.go.
 package stream
 
 import (
@@ -48,6 +48,7 @@ type Queue struct {
 	settings settings
 
 	extent
+	durable   end       // as the ledger had it when it was looked at
 	closed    []segment // segments before the active one, oldest first
 	unknown   uint64    // what is below this offset is in segments that are not in closed; 0 if nothing is
 	retention bool      // a segment was closed or a limit changed: see retain
@@ -70,6 +71,8 @@ type Queue struct {
 	pieces  []piece              // scratch of serveLocked
 
 	count counters
+
+	ledger ledger // has a lock of its own
 }
 
 // An extent says what the stream holds. Positions are in bytes of the log since
@@ -115,6 +118,8 @@ func New(env queue.Env, spec queue.Spec) (queue.Queue, error) {
 	if err := q.open(); err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", q.text, err)
 	}
+	q.ledger.durable = end{q.last, q.next}
+	q.lookLocked()
 	return q, nil
 }
 
@@ -251,6 +256,7 @@ func (q *Queue) haltLocked() {
 		r.cur = nil
 	}
 	q.readers, q.tailing = nil, nil
+	q.ledger.await(false)
 	q.cache.clear()
 	q.tidyLocked()
 }

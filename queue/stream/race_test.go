@@ -86,7 +86,9 @@ func TestManyReaders(t *testing.T) {
 	})
 	chasers := make([]*chaser, readers)
 	for i := range chasers {
-		start := q.Figures().Next * uint64(i) / readers
+		q.mu.Lock()
+		start := q.durable.next * uint64(i) / readers
+		q.mu.Unlock()
 		c := &chaser{wake: make(chan struct{}, 1), next: start}
 		c.sub = &queue.Subscription{Consumer: c, Window: &queue.Window{}, Prefetch: 1 + 7*i%400,
 			Arguments: frames.Table{{Name: offsetName, Value: int64(start)}}}

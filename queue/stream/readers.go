@@ -34,7 +34,7 @@ type waiting uint8
 const (
 	waitCredit waiting = 1 << iota // its prefetch is used up: ends with Settle
 	waitRoom                       // outbox or window were full: ends with Resume
-	waitMore                       // it has had everything: ends with Enqueue
+	waitMore                       // it has had everything that is on disk: ends with a commit
 	waitRetry                      // the log could not be read: ends with a timer
 	departed                       // it was cancelled
 )
@@ -57,6 +57,8 @@ func (q *Queue) Subscribe(s *queue.Subscription) error {
 		q.mu.Unlock()
 		return queue.ErrGone
 	}
+	q.ledger.await(true)
+	q.lookLocked()
 	if tracked(s) {
 		from = q.trackLocked(r, from)
 	}
@@ -81,20 +83,21 @@ func (q *Queue) check(s *queue.Subscription) error {
 	return nil
 }
 
-// startLocked puts a reader in its place. What is beyond the end is the end, and
-// what is forgotten is the oldest there is (RabbitMQ 4.0).
+// startLocked puts a reader in its place. What is beyond the end, which is that of
+// what is on disk, is the end, and what is forgotten is the oldest there is (RabbitMQ
+// 4.0).
 func (q *Queue) startLocked(r *reader, from start) {
-	r.next = q.next
+	r.next = q.durable.next
 	switch from.kind {
 	case atFirst:
 		r.next = q.first
 	case atLast:
-		r.next = q.last
+		r.next = q.durable.last
 	case atOffset:
-		r.next = min(max(from.offset, q.first), q.next)
+		r.next = min(max(from.offset, q.first), q.durable.next)
 	case atTime:
 		switch {
-		case q.first == q.next || from.time > q.lastTime:
+		case q.first >= q.durable.next || from.time > q.lastTime:
 		case from.time <= q.firstTime:
 			r.next = q.first
 		default:
@@ -120,6 +123,9 @@ func (q *Queue) Cancel(s *queue.Subscription) {
 	q.readers[r.place], last.place = last, r.place
 	q.readers[n] = nil
 	q.readers = q.readers[:n]
+	if n == 0 {
+		q.ledger.await(false)
+	}
 	q.unlock()
 }
 
@@ -165,7 +171,7 @@ func readerOf(s *queue.Subscription) *reader {
 	return r
 }
 
-// joinTailLocked makes the reader wait for what is published next.
+// joinTailLocked makes the reader wait for what is committed next.
 func (q *Queue) joinTailLocked(r *reader) {
 	r.wait |= waitMore
 	r.cur = nil
@@ -187,8 +193,8 @@ func (q *Queue) leaveTailLocked(r *reader) {
 	r.tail = -1
 }
 
-// feedLocked hands what was published in this turn to the readers that wait for
-// it. It returns those for which it has to be read, which are none but for a
+// feedLocked hands what was found to be on disk in this turn to the readers that wait
+// for it. It returns those for which it has to be read, which are none but for a
 // fault.
 func (q *Queue) feedLocked() (starving []*reader) {
 	for i := len(q.tailing) - 1; i >= 0; i-- { // one that leaves is replaced by the last

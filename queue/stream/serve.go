@@ -106,7 +106,7 @@ func (q *Queue) awaitCreditLocked(r *reader) {
 // moves it on. It returns true if the chunk after that is not there.
 func (q *Queue) gatherLocked(r *reader, room int) (starving bool) {
 	batch, pieces := q.batch[:0], q.pieces[:0]
-	for len(batch) < room && r.next < q.next {
+	for len(batch) < room && r.next < q.durable.next {
 		c := q.chunkLocked(r)
 		if c == nil {
 			starving = true

@@ -178,7 +178,7 @@ func TestDeleteDropsThePlaces(t *testing.T) {
 
 func TestPlacesOnDisk(t *testing.T) {
 	d := newDisk(t)
-	d.Enqueue(makeBatch(100, 10, false))
+	commit(d.Queue, makeBatch(100, 10, false))
 	for i := range 10 {
 		c := queuetest.NewConsumer()
 		c.Sub.Tag, c.Sub.Prefetch = "worker", 5
