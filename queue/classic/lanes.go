@@ -91,8 +91,9 @@ func (q *Queue) countLocked(it *item, size int64) {
 }
 
 // liveLocked is the next message that has not expired, in its place, and the
-// lane it is in; those that have expired before it are buried. It is nil if
-// there is none, or none in memory.
+// lane it is in; those that have expired before it are buried, and those that were
+// handed out too often before a restart. It is nil if there is none, or none in
+// memory.
 func (q *Queue) liveLocked() (*lane, *item) {
 	for {
 		l := q.topLocked()
@@ -104,10 +105,14 @@ func (q *Queue) liveLocked() (*lane, *item) {
 			q.after.wantLoad = true
 			return nil, nil
 		}
-		if next.expires == 0 || !q.expiredLocked(next) {
+		switch {
+		case next.expires != 0 && q.expiredLocked(next):
+			q.buryLocked(q.popLocked(l, next), queue.ReasonExpired)
+		case q.notes != nil && q.outlivedLocked(next):
+			q.buryLocked(q.popLocked(l, next), queue.ReasonDeliveryLimit)
+		default:
 			return l, next
 		}
-		q.buryLocked(q.popLocked(l, next), queue.ReasonExpired)
 	}
 }
 

@@ -108,6 +108,13 @@ func (q *Queue) recountLocked(d *queue.Delivery, forGood bool) {
 	}
 }
 
+// outlivedLocked says whether a message was read from the log of which notes say
+// that it was handed out too often: the broker did not survive the last time.
+func (q *Queue) outlivedLocked(it *item) bool {
+	limit := q.settings.DeliveryLimit
+	return q.retries && limit >= 0 && it.stored && it.count == 0 && int64(q.notes.Of(it.id).Count) > limit
+}
+
 // undeliveredLocked notes that a delivery did not count, although the log has it
 // marked as handed out: it did not reach the client.
 func (q *Queue) undeliveredLocked(d *queue.Delivery) {

@@ -33,6 +33,8 @@ func RunRetry(t *testing.T, factory queue.Factory) {
 		{"WaitingCountsForMaxLength", func(a *queue.Arguments) { exponential(a); a.MaxLength = 3 }, testWaitingMaxLength},
 		{"RestartKeepsTime", exponential, testRestartKeepsTime},
 		{"RestartKeepsCount", func(a *queue.Arguments) { limited(a); a.RedeliveryDelay = 100 }, testRestartKeepsCount},
+		{"RestartEnforcesLimit", limited, testRestartEnforcesLimit},
+		{"RestartsEnforceLimitZero", func(a *queue.Arguments) { a.DeliveryLimit = 0 }, testRestartsEnforceLimitZero},
 		{"RestartLeavesTheOthers", exponential, testRestartLeavesTheOthers},
 		{"RestartWaitingIsPurged", exponential, testRestartWaitingIsPurged},
 		{"PolicyOnAndOff", func(*queue.Arguments) {}, testRetryPolicy},
@@ -307,6 +309,40 @@ func testRestartKeepsCount(h *Harness) {
 	h.Queue.Settle(nil, []queue.Delivery{d}, queue.Requeued)
 	Equal(h.T, "dead", h.Dead(), []string{"a delivery_limit"})
 	h.WantDrain("b")
+}
+
+// A delivery that the broker did not survive is not repeated without end.
+func testRestartEnforcesLimit(h *Harness) {
+	h.Send(Persistent("a"), Persistent("b"))
+	for range 2 {
+		h.nack("a")
+	}
+	h.wantDiesOfRestart()
+}
+
+// wantDiesOfRestart checks that the head, whose next delivery is one too many, dies
+// if the broker does not survive that.
+func (h *Harness) wantDiesOfRestart() {
+	h.T.Helper()
+	h.Get()
+	h.Reopen()
+	h.Queue.SetPolicy(queue.Policy{})
+	h.WantDrain("b")
+	Equal(h.T, "dead", h.Dead(), []string{"a delivery_limit"})
+	h.WantCounts(0, 0)
+	h.wantNoRecords()
+	if n := h.Queue.Status().OverLimit; n != 1 {
+		h.T.Errorf("%d were over the limit, want 1", n)
+	}
+}
+
+// The first delivery alone is no death: it is not known whether it left the broker.
+func testRestartsEnforceLimitZero(h *Harness) {
+	h.Send(Persistent("a"), Persistent("b"))
+	h.Get()
+	h.Reopen()
+	h.Queue.SetPolicy(queue.Policy{})
+	h.wantDiesOfRestart()
 }
 
 func testRestartLeavesTheOthers(h *Harness) {

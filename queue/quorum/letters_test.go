@@ -187,6 +187,30 @@ func TestDeadSurviveAKill(t *testing.T) {
 	}
 }
 
+// A message that dies of its last delivery, as the broker did, waits for its target.
+func TestKilledByTheLastDelivery(t *testing.T) {
+	a := atLeastOnce()
+	a.DeliveryLimit = 1
+	confirming(t, a, func(h *queuetest.Harness, f *fakeTarget) {
+		h.Publish("a", "b")
+		returnHead(h)
+		h.Get()
+		h.Reopen()
+		h.Queue.Touch()
+		h.WantDrain("b")
+		wantSent(h, f, "a delivery_limit")
+		wantRecords(h, 1)
+		h.Reopen()
+		h.Queue.Touch()
+		wantSent(h, f, "a delivery_limit")
+		h.WantCounts(0, 0)
+		f.answer()
+		if n := logOf(h).Len(); n != 0 {
+			h.T.Errorf("%d records are left, want 0", n)
+		}
+	})
+}
+
 func TestExpiredWaitForTheirTarget(t *testing.T) {
 	a := atLeastOnce()
 	a.MessageTTL = 10

@@ -405,7 +405,7 @@ func (m *machine) putBack(c *command, fx *effects) {
 		s.consumer = 0
 		if c.op != opReturn {
 			s.count++
-			if limit := m.rules.deliveryLimit; limit >= 0 && int64(s.count) > limit {
+			if m.tooMany(s.count) {
 				m.bury(id, s, deliveryLimit, fx)
 				continue
 			}
@@ -417,6 +417,12 @@ func (m *machine) putBack(c *command, fx *effects) {
 			m.readyAgain(id, s)
 		}
 	}
+}
+
+// tooMany says whether a message that was handed out so often has to die.
+func (m *machine) tooMany(count uint32) bool {
+	limit := m.rules.deliveryLimit
+	return limit >= 0 && int64(count) > limit
 }
 
 // readyAgain makes a message ready that was before.

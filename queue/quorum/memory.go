@@ -123,6 +123,25 @@ func (m *machine) endAway(l *lane) {
 
 // exhume makes a message dead that was dead before a restart, and is away.
 func (m *machine) exhume(number int, it arrival, why reason) {
+	m.takeOut(number, it)
+	s := m.table.add(it.id)
+	*s = slot{msg: it.msg, expires: it.expires, count: it.count, fate: dead, reason: why}
+	m.dead++
+	m.deadBytes += int64(len(it.msg.Body))
+}
+
+// outlive makes an end of a message that is away and was handed out too often
+// before a restart.
+func (m *machine) outlive(number int, it arrival, fx *effects) {
+	m.takeOut(number, it)
+	s := m.table.add(it.id)
+	*s = slot{msg: it.msg, expires: it.expires, count: it.count}
+	m.bury(it.id, s, deliveryLimit, fx)
+	m.judge()
+}
+
+// takeOut takes a message out of its lane that is away.
+func (m *machine) takeOut(number int, it arrival) {
 	l := &m.lanes[number]
 	l.away.count--
 	l.away.bytes -= int64(len(it.msg.Body))
@@ -130,10 +149,6 @@ func (m *machine) exhume(number int, it arrival, why reason) {
 	m.ready--
 	m.readyBytes -= int64(len(it.msg.Body))
 	m.endAway(l)
-	s := m.table.add(it.id)
-	*s = slot{msg: it.msg, expires: it.expires, count: it.count, fate: dead, reason: why}
-	m.dead++
-	m.deadBytes += int64(len(it.msg.Body))
 }
 
 // absent is how many messages are away.

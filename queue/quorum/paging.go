@@ -165,7 +165,8 @@ func (q *Queue) endLoadLocked(ld *load, b block, err error) error {
 		q.env.Log.Error("messages cannot be read from the store", zap.String("queue", q.text), zap.Error(err))
 		return fmt.Errorf("read messages of %s: %w", q.text, err)
 	}
-	q.missedLocked(q.m.admit(ld.lane, q.arrivalsLocked(&b), b.end))
+	items := q.arrivalsLocked(ld.lane, &b)
+	q.missedLocked(q.m.admit(ld.lane, items, b.end))
 	if q.m.absent() == 0 {
 		q.apart = nil
 	}
@@ -173,8 +174,9 @@ func (q *Queue) endLoadLocked(ld *load, b block, err error) error {
 }
 
 // arrivalsLocked are the messages of a block but for those that were dead or waited
-// for their time when the queue was reopened: they have left the lane.
-func (q *Queue) arrivalsLocked(b *block) []arrival {
+// for their time when the queue was reopened: they have left the lane. A message
+// whose last delivery the broker did not survive dies here if that was one too many.
+func (q *Queue) arrivalsLocked(number int, b *block) []arrival {
 	items := make([]arrival, 0, len(b.recs))
 	for i := range b.recs {
 		rec := &b.recs[i]
@@ -183,11 +185,16 @@ func (q *Queue) arrivalsLocked(b *block) []arrival {
 			continue
 		}
 		count := q.notes.Of(id).Count
+		if q.m.tooMany(count) {
+			q.m.outlive(number, arrival{id, b.msgs[i], rec.Expires, count}, &q.fx)
+			continue
+		}
 		if count == 0 && rec.Redelivered {
 			count = 1
 		}
 		q.timed = q.timed || rec.Expires != 0
 		items = append(items, arrival{id, b.msgs[i], rec.Expires, count})
 	}
+	q.sequelLocked()
 	return items
 }

@@ -177,6 +177,11 @@ func (q *Queue) doLocked() {
 	if q.trace != nil {
 		q.trace(&q.cmd)
 	}
+	q.sequelLocked()
+}
+
+// sequelLocked does what the deaths ask for that the machine has told.
+func (q *Queue) sequelLocked() {
 	if len(q.fx.dead) > 0 {
 		q.mournLocked()
 	}
