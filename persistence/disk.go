@@ -47,6 +47,12 @@ type Disk struct {
 	// appended. Order: before the locks of logs and mu.
 	together sync.RWMutex
 
+	// loads is held, shared, by each Load, and alone by Close, which so waits for
+	// those under way before it takes the files from under them. It guards shut.
+	// Order: before the locks of logs and mu.
+	loads sync.RWMutex
+	shut  bool // there are no files to load from any more
+
 	// mu guards the fields below. It is a leaf, held for a few instructions.
 	mu       sync.Mutex
 	logs     map[LogID]*diskLog
@@ -378,6 +384,9 @@ func (s *Disk) close() error {
 	s.mu.Unlock()
 	close(s.stop)
 	s.wg.Wait()
+	s.loads.Lock()
+	s.shut = true
+	s.loads.Unlock()
 	s.fetch.Wait()
 	err := s.failure()
 	if errors.Is(err, ErrClosed) {

@@ -23,6 +23,11 @@ type cursor struct {
 const slab = 32 << 10
 
 func (l *diskLog) Load(number Lane, from uint64, dst []Record, maxBytes int) ([]Record, error) {
+	l.s.loads.RLock()
+	defer l.s.loads.RUnlock()
+	if l.s.shut {
+		return dst, fmt.Errorf("load from log %d: %w", l.id, ErrClosed)
+	}
 	ld := loader{l: l, lane: number, from: from, dst: dst, start: len(dst), room: maxBytes}
 	for range maxAttempts {
 		more, err := ld.step()

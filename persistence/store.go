@@ -105,7 +105,8 @@ type Store interface {
 	// may have changed in Err, DiskLow or DiskFree.
 	Watch() <-chan struct{}
 	// Close commits what is pending and closes the store. Logs must not be
-	// used any more.
+	// used any more, but that a Load under way is waited for, and a later one
+	// of a store on disk fails with ErrClosed.
 	Close() error
 }
 
