@@ -126,10 +126,17 @@ func BenchmarkPublish(b *testing.B) {
 // BenchmarkTrackedAck settles one by one what a tracked reader has, and delivers
 // the next.
 func BenchmarkTrackedAck(b *testing.B) {
-	for _, prefetch := range []int{100, 60_000} {
-		b.Run(fmt.Sprint("prefetch-", prefetch), func(b *testing.B) {
+	for _, tt := range []struct {
+		prefetch int
+		given    bool // the first delivery is given back
+	}{{100, false}, {100, true}, {60_000, false}} {
+		prefetch := tt.prefetch
+		b.Run(fmt.Sprintf("prefetch-%d/given-back-%t", prefetch, tt.given), func(b *testing.B) {
 			p := &progress{}
-			next := queue.ID(0)
+			if tt.given {
+				p.deliver([]queue.Delivery{{ID: 1}})
+			}
+			next := queue.ID(1)
 			deliver := func() {
 				next++
 				p.deliver([]queue.Delivery{{ID: next}})

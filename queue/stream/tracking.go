@@ -121,9 +121,10 @@ func (q *Queue) Places() map[string]uint64 {
 
 // A progress is what a tracked reader has not done yet.
 type progress struct {
-	open    []uint64 // offsets delivered, ascending
+	open    []uint64 // offsets delivered, ascending; of those that are done half at most
 	done    []bool   // parallel to open
 	first   int      // index in open of the first that is not done
+	settled int      // how many of open are done
 	saved   uint64
 	savedAt time.Time
 }
@@ -158,18 +159,30 @@ func (p *progress) deliver(ds []queue.Delivery) {
 func (p *progress) settle(ds []queue.Delivery) {
 	open, done := p.open[p.first:], p.done[p.first:]
 	for i := range ds {
-		if k, ok := slices.BinarySearch(open, uint64(ds[i].ID)-1); ok {
+		if k, ok := slices.BinarySearch(open, uint64(ds[i].ID)-1); ok && !done[k] {
 			done[k] = true
+			p.settled++
 		}
 	}
 	for p.first < len(p.done) && p.done[p.first] {
 		p.first++
 	}
-	if p.first > len(p.open)/2 { // no more are moved than were done
-		p.open = append(p.open[:0], p.open[p.first:]...)
-		p.done = append(p.done[:0], p.done[p.first:]...)
-		p.first = 0
+	if p.settled > len(p.open)/2 { // no more are moved than were done
+		p.forget()
 	}
+}
+
+// forget drops what is done.
+func (p *progress) forget() {
+	left := p.open[:0]
+	for k := p.first; k < len(p.open); k++ {
+		if !p.done[k] {
+			left = append(left, p.open[k])
+		}
+	}
+	p.open, p.done = left, p.done[:len(left)]
+	clear(p.done)
+	p.first, p.settled = 0, 0
 }
 
 // settleTrackedLocked moves a tracked reader's place on. A delivery that was

@@ -86,6 +86,25 @@ func TestProgressIsTheFirstThatIsNotDone(t *testing.T) {
 	}
 }
 
+// A delivery that is never done keeps its place and nothing else: what is done after it
+// is forgotten.
+func TestProgressBehindAnOpenDeliveryIsForgotten(t *testing.T) {
+	h := newStream(t)
+	publish(h, "given back")
+	c := named(h, "worker", first)
+	h.Queue.Settle(c.Sub, c.Held(), queue.Requeued)
+	for range 1000 {
+		publish(h, "m")
+		h.Queue.Settle(c.Sub, c.Held(), queue.Accepted)
+	}
+	r := readerOf(c.Sub)
+	if n := len(r.progress.open); n > 2 {
+		t.Errorf("%d offsets are kept for one that is not done", n)
+	}
+	h.Queue.Cancel(c.Sub)
+	wantPlaces(h, map[string]uint64{"worker": 0})
+}
+
 func TestOnlyNamedConsumersThatAskAreTracked(t *testing.T) {
 	h := newStream(t)
 	publish(h, "0")
