@@ -33,7 +33,7 @@ func (q *Queue) readUnique() error {
 	if q.unique == nil {
 		return nil
 	}
-	if err := q.unique.Restore(q.log, len(q.lanes)); err != nil {
+	if err := q.unique.Restore(q.log, len(q.lanes), nil); err != nil {
 		return fmt.Errorf("read the ids of its messages: %w", err)
 	}
 	return nil

@@ -149,8 +149,9 @@ func (s *Set) Purge() {
 // readBlock is how much of a log is read at once, in bytes.
 const readBlock = 512 << 10
 
-// Restore takes note of what so many lanes of a log hold.
-func (s *Set) Restore(log persistence.Log, lanes int) error {
+// Restore takes note of what so many lanes of a log hold, but for messages that have
+// left the queue: gone is true for those. It may be nil.
+func (s *Set) Restore(log persistence.Log, lanes int, gone func(id queue.ID) bool) error {
 	for _, info := range log.Lanes() {
 		if int(info.Lane) >= lanes {
 			continue
@@ -165,6 +166,9 @@ func (s *Set) Restore(log persistence.Log, lanes int) error {
 				break
 			}
 			for i := range recs {
+				if gone != nil && gone(queue.ID(recs[i].ID)) {
+					continue
+				}
 				if id, ok := s.of(recs[i].Header); ok {
 					s.ids[id] = false
 				}

@@ -46,12 +46,10 @@ func (q *Queue) openLog() error {
 		return err
 	}
 	q.setApart()
-	if q.unique != nil {
-		if err := q.unique.Restore(log, lanes); err != nil {
-			return err
-		}
+	if err := q.exhume(); err != nil || q.unique == nil {
+		return err
 	}
-	return q.exhume()
+	return q.unique.Restore(log, lanes, func(id queue.ID) bool { return q.m.table.get(id) != nil }) // only the dead are there yet
 }
 
 // exhume finds the messages that were dead and waited for their targets, and
@@ -97,9 +95,6 @@ func (q *Queue) exhumeOne(id queue.ID, why reason) (found bool, err error) {
 		m := new(message.Message)
 		if err := record.Revive(m, &recs[0]); err != nil {
 			return false, err
-		}
-		if q.unique != nil {
-			q.unique.Forget(m)
 		}
 		q.m.exhume(number, arrival{id, m, recs[0].Expires, q.notes.Of(id).Count}, why)
 		q.passOver(id)
