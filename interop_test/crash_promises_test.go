@@ -36,8 +36,9 @@ func (p *process) killLater() {
 // confirmed; the rest is published again, in order, by the next run.
 type sequence struct {
 	key       string
-	producer  string // x-producer-id, if not ""
-	next      int    // the first number that was not published
+	producer  string            // x-producer-id, if not ""
+	delay     func(n int) int64 // in milliseconds, if not nil
+	next      int               // the first number that was not published
 	confirmed map[int]bool
 }
 
@@ -89,6 +90,9 @@ func (s *sequence) publish(ch *amqp.Channel, n int) error {
 	m := amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte(strconv.Itoa(n))}
 	if s.producer != "" {
 		m.Headers = amqp.Table{"x-producer-id": s.producer, "x-producer-sequence": int64(n)}
+	}
+	if s.delay != nil {
+		m.Headers = amqp.Table{"x-delivery-delay": s.delay(n)}
 	}
 	return ch.Publish("", s.key, false, false, m)
 }
@@ -216,4 +220,76 @@ func TestCrashProducers(t *testing.T) {
 		t.Errorf("%d messages, want %d", len(got), s.next-1)
 	}
 	t.Logf("%d rounds, %d messages", rounds, len(got))
+}
+
+// TestCrashDelays kills a broker under a publisher whose messages are held for as
+// long as a commit takes: what was confirmed must be in the queue in the end.
+func TestCrashDelays(t *testing.T) {
+	const perRound = 6000
+	dir := t.TempDir()
+	p := start(t, dir)
+	c := p.client()
+	_, err := c.ch.QueueDeclare("late", true, false, false, false, nil)
+	c.must(err)
+	p.stop()
+	s := &sequence{key: "late", delay: func(n int) int64 { return int64(n%20) + 1 }, next: 1, confirmed: make(map[int]bool)}
+	rounds := crashRounds(3)
+	for round := range rounds {
+		p := start(t, dir)
+		p.killLater()
+		s.run(p.addr, (round+1)*perRound)
+		p.wait()
+	}
+	if len(s.confirmed) == 0 {
+		t.Fatal("nothing was confirmed")
+	}
+	c = start(t, dir).client()
+	deliveries := c.consume("late", "", true)
+	copies, missing := make(map[int]int), len(s.confirmed)
+	for late := time.After(patience); missing > 0; {
+		select {
+		case d := <-deliveries:
+			n, err := strconv.Atoi(string(d.Body))
+			c.must(err)
+			if copies[n]++; copies[n] == 1 && s.confirmed[n] {
+				missing--
+			}
+		case <-late:
+			t.Fatalf("of %d confirmed messages %d are lost", len(s.confirmed), missing)
+		}
+	}
+	t.Logf("%d rounds, %d confirmed, %d came", rounds, len(s.confirmed), len(copies))
+}
+
+// TestStopReleasesDelaysOnce stops a broker in an orderly way while it releases
+// messages: none comes twice.
+func TestStopReleasesDelaysOnce(t *testing.T) {
+	const messages = 8000
+	dir := t.TempDir()
+	p := start(t, dir)
+	c := p.client()
+	_, err := c.ch.QueueDeclare("late", true, false, false, false, nil)
+	c.must(err)
+	c.must(c.ch.Qos(1, 0, false))
+	first := c.consume("late", "", false)
+	due := time.Now().Add(1500 * time.Millisecond)
+	s := &sequence{key: "late", delay: func(int) int64 { return time.Until(due).Milliseconds() }, next: 1, confirmed: make(map[int]bool)}
+	s.run(p.addr, messages)
+	<-first
+	p.stop()
+	c = start(t, dir).client()
+	deliveries := c.consume("late", "", true)
+	copies := make(map[int]int)
+	for late := time.After(patience); len(copies) < messages; {
+		select {
+		case d := <-deliveries:
+			n, err := strconv.Atoi(string(d.Body))
+			c.must(err)
+			if copies[n]++; copies[n] > 1 {
+				t.Fatalf("message %d came twice", n)
+			}
+		case <-late:
+			t.Fatalf("%d of %d messages came", len(copies), messages)
+		}
+	}
 }
