@@ -61,6 +61,8 @@ type Env struct {
 	Spill func() (persistence.Log, error)
 	// LogID is the log of a queue that is reopened after a restart, else 0.
 	LogID persistence.LogID
+	// PlacesID is the log of the places of a Placed queue, likewise.
+	PlacesID persistence.LogID
 	// DeadLetter publishes messages that died in the queue, in order, and
 	// returns when the target queues have them; their logs have the records,
 	// not yet on disk. With a receipt it promises more: r, which the queue
@@ -83,3 +85,7 @@ type Factory func(env Env, spec Spec) (Queue, error)
 // A Logged queue has a log of its own in the store; its id belongs into the
 // queue's definition. The id is 0 for a queue that is not durable.
 type Logged interface{ LogID() persistence.LogID }
+
+// A Placed queue keeps in a second log where its consumers are; that one's id belongs
+// into the definition, too.
+type Placed interface{ PlacesID() persistence.LogID }

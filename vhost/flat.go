@@ -111,6 +111,9 @@ func (d *storedQueue) field(key, value []byte, quoted bool) (ok bool) {
 	case "log":
 		n, ok = flatNumber(value, quoted, 32)
 		d.Log = persistence.LogID(n)
+	case "places_log":
+		n, ok = flatNumber(value, quoted, 32)
+		d.Places = persistence.LogID(n)
 	}
 	return ok
 }

@@ -31,7 +31,7 @@ func likeJSON[T any, P interface {
 }
 
 func flatQueue() *storedQueue {
-	return &storedQueue{versioned{definitionVersion}, "/", 1<<64 - 1, "scale.queue.1", 17, true, []byte{0, 0, 0, 1, 2}, "guest", 1<<32 - 1}
+	return &storedQueue{versioned{definitionVersion}, "/", 1<<64 - 1, "scale.queue.1", 17, true, []byte{0, 0, 0, 1, 2}, "guest", 1<<32 - 1, 1<<32 - 2}
 }
 
 func flatBinding() *storedBinding {
@@ -51,7 +51,7 @@ func TestDecodeFlat(t *testing.T) {
 	for _, b := range []string{
 		``, `{`, `{}`, `{"v":1`, `{"v":1}x`, `{"v":1,}`, `{"v":01}`, `{"v":-1}`, `{"v":1.5}`, `{"v":"1"}`, `{"v":}`, `{"v" :1}`, `{"V":1}`,
 		`{"name":"a\u003cb"}`, `{"name":5}`, `{"name":"a}`, "{\"name\":\"\xff\"}", "{\"name\":\"a\nb\"}", `{"name":null}`, `{"unknown":1}`,
-		`{"auto_delete":false}`, `{"arguments":"!"}`, `{"log":4294967296}`, `{"id":18446744073709551616}`, `["v"]`,
+		`{"auto_delete":false}`, `{"arguments":"!"}`, `{"log":4294967296}`, `{"places_log":4294967296}`, `{"id":18446744073709551616}`, `["v"]`,
 	} {
 		if decodeFlat([]byte(b), &storedQueue{}) {
 			t.Errorf("%q is read", b)

@@ -67,6 +67,7 @@ type storedQueue struct {
 	Arguments  []byte            `json:"arguments,omitempty"`
 	User       string            `json:"user,omitempty"`
 	Log        persistence.LogID `json:"log,omitempty"`
+	Places     persistence.LogID `json:"places_log,omitempty"`
 }
 
 type storedBinding struct {
@@ -162,9 +163,12 @@ func encodeExchange(v *VHost, e *exchangeEntry) []byte {
 
 func encodeQueue(v *VHost, e *queueEntry) []byte {
 	s := storedQueue{versioned{definitionVersion}, v.name, v.id, e.spec.Name, e.id, e.spec.AutoDelete,
-		encodeArguments(e.spec.Arguments.Table), e.user, 0}
+		encodeArguments(e.spec.Arguments.Table), e.user, 0, 0}
 	if l, ok := e.q.(queue.Logged); ok {
 		s.Log = l.LogID()
+	}
+	if p, ok := e.q.(queue.Placed); ok {
+		s.Places = p.PlacesID()
 	}
 	return encode(&s)
 }
@@ -339,6 +343,7 @@ func (s *Set) recoverQueue(value []byte) error {
 		return fmt.Errorf("queue type %q is not available", spec.Arguments.Type)
 	}
 	env, store := v.queueEnv(d.Log)
+	env.PlacesID = d.Places
 	q, err := factory(env, spec)
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ func (q *Queue) open() (err error) {
 			return q.takeOver(info)
 		}
 	}
-	return q.openTrackerLocked(0)
+	return q.openTrackerLocked(q.env.PlacesID)
 }
 
 // lane is where the chunks are in the log.

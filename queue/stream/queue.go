@@ -29,6 +29,7 @@ var (
 	_ queue.Queue    = (*Queue)(nil)
 	_ queue.Appender = (*Queue)(nil)
 	_ queue.Logged   = (*Queue)(nil)
+	_ queue.Placed   = (*Queue)(nil)
 	_ queue.Factory  = New
 )
 
@@ -131,6 +132,9 @@ func (q *Queue) Type() string { return queue.Stream }
 
 // LogID is the id of the queue's log.
 func (q *Queue) LogID() persistence.LogID { return q.log.ID() }
+
+// PlacesID is the id of the log of where consumers are.
+func (q *Queue) PlacesID() persistence.LogID { return q.tracker.log.ID() }
 
 // DeclaredConsumers is the consumer count that declare-ok shows: 0 whatever
 // there are (RabbitMQ 4.0).

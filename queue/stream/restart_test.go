@@ -79,6 +79,7 @@ type disk struct {
 	store *persistence.Disk
 	spec  queue.Spec
 	id    persistence.LogID
+	more  persistence.LogID // of its places
 	*Queue
 }
 
@@ -96,7 +97,7 @@ func (d *disk) open() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	q, err := New(queue.Env{Store: store, LogID: d.id}, d.spec)
+	q, err := New(queue.Env{Store: store, LogID: d.id, PlacesID: d.more}, d.spec)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func (d *disk) open() {
 		d.t.Fatal(err)
 	}
 	d.store, d.Queue = store, q.(*Queue)
-	d.id = d.LogID()
+	d.id, d.more = d.LogID(), d.PlacesID()
 }
 
 func (d *disk) close() {

@@ -19,7 +19,7 @@ import (
 //
 // Each place is a record: version(1), the offset as a uvarint, the tag. A newer
 // one of the same tag settles the older. The log's id is in every chunk, so that
-// the youngest chunk leads to it.
+// the youngest chunk leads to it; while there is none, the queue's definition does.
 type tracker struct {
 	log    persistence.Log
 	last   uint64 // the id of the youngest record
@@ -216,8 +216,8 @@ func (q *Queue) saveLocked(r *reader) {
 	q.tracker.save(r.sub.Tag, p.saved)
 }
 
-// openTrackerLocked opens the tracker that the youngest chunk names. If that
-// cannot be, consumers begin anew: a stream is worth more than their places.
+// openTrackerLocked opens the tracker that the youngest chunk or the definition names.
+// If that cannot be, consumers begin anew: a stream is worth more than their places.
 func (q *Queue) openTrackerLocked(id persistence.LogID) (err error) {
 	q.tracker, err = openTracker(q.env.Store, id)
 	if err != nil && id != 0 {

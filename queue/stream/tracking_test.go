@@ -195,6 +195,25 @@ func TestDeleteDropsThePlaces(t *testing.T) {
 	}
 }
 
+func TestPlacesOfAnEmptyStream(t *testing.T) {
+	d := newDisk(t)
+	worker := func() *queuetest.Consumer {
+		c := queuetest.NewConsumer()
+		c.Sub.Tag, c.Sub.Prefetch = "worker", 5
+		c.Sub.Arguments = frames.Table{{Name: trackingArgument, Value: true}}
+		if err := d.Subscribe(c.Sub); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	d.Cancel(worker().Sub)
+	d.restart()
+	commit(d.Queue, makeBatch(3, 10, false))
+	if n := len(worker().Held()); n != 3 {
+		t.Errorf("a consumer that comes back gets %d of 3 messages that came meanwhile", n)
+	}
+}
+
 func TestPlacesOnDisk(t *testing.T) {
 	d := newDisk(t)
 	commit(d.Queue, makeBatch(100, 10, false))
