@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -115,7 +116,7 @@ func (cs *Consumers) Add(s *queue.Subscription) {
 
 // levelOf finds or makes the level of a priority.
 func (cs *Consumers) levelOf(priority int) *level {
-	i, ok := slices.BinarySearchFunc(cs.levels, priority, func(l *level, p int) int { return p - l.priority })
+	i, ok := slices.BinarySearchFunc(cs.levels, priority, func(l *level, p int) int { return cmp.Compare(p, l.priority) })
 	if !ok {
 		cs.levels = slices.Insert(cs.levels, i, &level{priority: priority})
 	}

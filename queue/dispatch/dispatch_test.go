@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -94,6 +95,17 @@ func TestLowerPrioritiesGetTheRest(t *testing.T) {
 	cs.Deal(numbers(2))
 	wantGot(t, "high", high, 1)
 	wantGot(t, "low", low, 2)
+}
+
+// A priority is any integer that a client can send.
+func TestTheLeastPriorityIsBelowAllOthers(t *testing.T) {
+	for _, high := range []int{1, math.MaxInt64} {
+		var cs Consumers
+		a, b := add(&cs, "least", math.MinInt64, 0), add(&cs, "high", high, 0)
+		cs.Deal(numbers(1))
+		wantGot(t, "the one of the least priority", a)
+		wantGot(t, "the other", b, 1)
+	}
 }
 
 // What one consumer has no room for is for the next, at once.
