@@ -42,6 +42,8 @@ const (
 	// manyPlaces is from how many on the places of consumers are dropped that
 	// have been forgotten by the stream anyway.
 	manyPlaces = 1000
+	// maxPlaces is how many places a stream keeps.
+	maxPlaces = 10_000
 )
 
 // openTracker opens the log with an id, or makes one if that is 0.
@@ -93,6 +95,25 @@ func (t *tracker) save(tag string, offset uint64) {
 		t.log.Settle([]uint64{old.record})
 	}
 	t.places[tag] = place{offset, t.last}
+	if len(t.places) > maxPlaces {
+		t.evict()
+	}
+}
+
+// evict drops a tenth of the places: those saved longest ago.
+func (t *tracker) evict() {
+	records := make([]uint64, 0, len(t.places))
+	for _, p := range t.places {
+		records = append(records, p.record)
+	}
+	slices.Sort(records)
+	old := records[:len(records)/10]
+	for tag, p := range t.places {
+		if p.record <= old[len(old)-1] {
+			delete(t.places, tag)
+		}
+	}
+	t.log.Settle(old)
 }
 
 // forget drops places before an offset, if there are many.

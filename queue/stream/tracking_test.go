@@ -187,6 +187,32 @@ func TestManyForgottenPlacesAreDropped(t *testing.T) {
 	wantPlaces(h, map[string]uint64{"late": 4})
 }
 
+// A client that makes a new tag for each run leaves a place every time.
+func TestPlacesSavedLongestAgoAreForgotten(t *testing.T) {
+	h := newStream(t)
+	log := h.Store.Log(h.Queue.(*Queue).tracker.log.ID())
+	tag := func(i int) string { return fmt.Sprint("run ", i) }
+	leave := func(i int) { h.Queue.Cancel(named(h, tag(i), first).Sub) }
+	for i := range maxPlaces {
+		leave(i)
+	}
+	publish(h, "0")
+	c := named(h, tag(0))
+	h.Queue.Settle(c.Sub, c.Held(), queue.Accepted)
+	h.Queue.Cancel(c.Sub)
+	leave(maxPlaces)
+	places := h.Queue.(*Queue).Places()
+	_, again := places[tag(0)]
+	_, oldest := places[tag(1)]
+	_, newest := places[tag(maxPlaces)]
+	if n := len(places); n > maxPlaces || n < maxPlaces*8/10 || !again || oldest || !newest {
+		t.Errorf("%d places; of who came again: %t, the oldest: %t, the newest: %t, want at most %d, true, false, true", n, again, oldest, newest, maxPlaces)
+	}
+	if n := log.Len(); n != len(places) {
+		t.Errorf("%d live records of %d places", n, len(places))
+	}
+}
+
 func TestDeleteDropsThePlaces(t *testing.T) {
 	h := newStream(t)
 	log := h.Store.Log(h.Queue.(*Queue).tracker.log.ID())
