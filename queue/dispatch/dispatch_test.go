@@ -99,9 +99,9 @@ func TestLowerPrioritiesGetTheRest(t *testing.T) {
 
 // A priority is any integer that a client can send.
 func TestTheLeastPriorityIsBelowAllOthers(t *testing.T) {
-	for _, high := range []int{1, math.MaxInt64} {
+	for _, high := range []int{1, math.MaxInt} {
 		var cs Consumers
-		a, b := add(&cs, "least", math.MinInt64, 0), add(&cs, "high", high, 0)
+		a, b := add(&cs, "least", math.MinInt, 0), add(&cs, "high", high, 0)
 		cs.Deal(numbers(1))
 		wantGot(t, "the one of the least priority", a)
 		wantGot(t, "the other", b, 1)
