@@ -98,9 +98,12 @@ func putMemoryLimit(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	n, err := b.share(o.MemoryAvailable(), 1, "0 or more")
+	n, err := b.share(o.MemoryAvailable(), 1)
 	if err != nil {
 		return reply{}, err
+	}
+	if _, there := b["bytes"]; there && n == 0 {
+		return reply{}, badRequest("bytes must be more than 0")
 	}
 	o.SetMemoryLimit(n)
 	return noContent, nil
@@ -108,13 +111,13 @@ func putMemoryLimit(r *request) (reply, error) {
 
 // putDiskFreeLimit handles PUT /nodes/N/disk-free-limit: set_disk_free_limit of
 // RabbitMQ. The body has the limit in bytes, or as a fraction of the memory
-// that there is.
+// that there is; with 0 no lack of space stops publishers.
 func putDiskFreeLimit(r *request) (reply, error) {
 	o, b, err := r.operator()
 	if err != nil {
 		return reply{}, err
 	}
-	n, err := b.share(o.MemoryAvailable(), math.MaxInt32, moreThanZero)
+	n, err := b.share(o.MemoryAvailable(), math.MaxInt32)
 	if err != nil {
 		return reply{}, err
 	}
@@ -124,26 +127,23 @@ func putDiskFreeLimit(r *request) (reply, error) {
 	return noContent, nil
 }
 
-// moreThanZero is the least that a size may be, unless 0 has a meaning.
-const moreThanZero = "more than 0"
-
 // share reads a size: the member bytes, or fraction, which is one of the whole and
 // at most so much.
-func (b body) share(whole int64, most float64, least string) (int64, error) {
+func (b body) share(whole int64, most float64) (int64, error) {
 	n, there, err := b.integer("bytes")
 	if err != nil {
 		return 0, err
 	}
-	if there && n <= 0 {
-		return 0, badRequest("bytes must be %s", moreThanZero)
+	if there && n < 0 {
+		return 0, badRequest("bytes must be 0 or more")
 	}
 	if there {
 		return n, nil
 	}
 	number, _ := b["fraction"].(json.Number)
 	f, err := number.Float64()
-	if err != nil || !(f >= 0 && f <= most) || f == 0 && least == moreThanZero {
-		return 0, badRequest("give bytes, or a fraction of the memory: %s, and at most %v", least, most)
+	if err != nil || !(f >= 0 && f <= most) {
+		return 0, badRequest("give bytes, or a fraction of the memory: 0 or more, and at most %v", most)
 	}
 	return int64(min(f*float64(whole), math.MaxInt64/2)), nil
 }

@@ -46,7 +46,7 @@ func TestSettingsOfARunningNode(t *testing.T) {
 		{"/memory-limit", `{"fraction":"x"}`, 400},
 		{"/memory-limit", `{}`, 400},
 		{"/disk-free-limit", `{"bytes":"123"}`, 204},
-		{"/disk-free-limit", `{"bytes":0}`, 400},
+		{"/disk-free-limit", `{"bytes":-1}`, 400},
 		{"/listeners", `{"accept":false}`, 204},
 		{"/listeners", `{}`, 400},
 	} {
@@ -61,7 +61,12 @@ func TestSettingsOfARunningNode(t *testing.T) {
 		t.Errorf("the operator was told %+v, want a disk limit of twice the memory, and listeners", *o)
 	}
 	has(t, a.do("GET", node, "", 200), J{"mem_limit": 250.0})
-	a.do("PUT", node+"/disk-free-limit", `{"fraction":0}`, 400)
+	for _, none := range []string{`{"fraction":0}`, `{"bytes":0}`} {
+		o.disk = 1
+		if a.do("PUT", node+"/disk-free-limit", none, 204); o.disk != 0 {
+			t.Errorf("%s: the operator was told of a disk limit of %d, want 0", none, o.disk)
+		}
+	}
 	a.do("PUT", node+"/memory-limit", `{"fraction":0}`, 204)
 	if o.memory != 0 {
 		t.Errorf("the operator was told of a memory limit of %d, want 0", o.memory)

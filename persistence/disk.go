@@ -40,7 +40,7 @@ type Disk struct {
 	records     atomic.Uint64
 	diskLow     atomic.Bool
 	diskFree    atomic.Int64
-	diskLimit   atomic.Int64 // see SetDiskLimit; 0 is Options.DiskLimit
+	diskLimit   atomic.Int64 // Options.DiskLimit, or what SetDiskLimit has made it
 	touched     atomic.Int64 // see touchPages
 
 	// together is held, shared, by Together, and alone while a round takes what was

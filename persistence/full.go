@@ -1,7 +1,6 @@
 package persistence
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -21,8 +20,8 @@ var ErrDiskFull = errors.New("the disk is full")
 // is what one commit, the flush of the memtables and a compaction may take.
 func (o *Options) floor() int64 { return min(o.Profile.sizes().floor, o.DiskLimit/2) }
 
-// SetDiskLimit changes Options.DiskLimit while the store runs, in bytes. The
-// floor stays.
+// SetDiskLimit changes Options.DiskLimit while the store runs, in bytes; with 0 there
+// is no alarm. The floor stays.
 func (s *Disk) SetDiskLimit(bytes int64) {
 	s.diskLimit.Store(bytes)
 	s.keep.look()
@@ -30,7 +29,7 @@ func (s *Disk) SetDiskLimit(bytes int64) {
 }
 
 // limit is the free space below which the alarm is raised, in bytes.
-func (s *Disk) limit() int64 { return cmp.Or(s.diskLimit.Load(), s.opts.DiskLimit) }
+func (s *Disk) limit() int64 { return s.diskLimit.Load() }
 
 // roomy reports whether there is space for a commit. It raises the alarm if that is
 // due.

@@ -68,6 +68,7 @@ func newDisk(o Options, eng engine) *Disk {
 		logs: make(map[LogID]*diskLog), nextLog: 1,
 	}
 	s.enough.Store(int64(s.sizes.group))
+	s.diskLimit.Store(o.DiskLimit)
 	s.com = committer{s: s, done: make(chan error, 1), nextChunk: 1, published: 1, reserved: 1}
 	s.keep = keeper{s: s, wakeup: make(chan struct{}, 1)}
 	s.syncer = syncer{s: s, wakeup: make(chan struct{}, 1)}

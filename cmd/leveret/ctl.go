@@ -139,7 +139,7 @@ func refusedCommands() []command {
 	const erlang = "there is no Erlang in this broker; `status`, `environment`, `report` and the HTTP API tell of its state"
 	const streams = "the broker keeps streams as policies say, on one node: see list_queues, and set_policy with max-age or max-length-bytes"
 	const process = "the HTTP API does not tell what the process was started with: look at it on its machine, and at `leveret config check`"
-	const always = "the disk is always watched; `set_disk_free_limit 1B` makes that mean nothing"
+	const always = "the disk is always watched; `set_disk_free_limit 0` makes that mean nothing"
 	var list []command
 	for name, text := range map[string]string{
 		"join_cluster": oneNode, "forget_cluster_node": oneNode, "rename_cluster_node": oneNode, "change_cluster_node_type": oneNode,

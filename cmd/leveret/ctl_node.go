@@ -73,7 +73,9 @@ func setDiskLimit(ctx context.Context, s *session, args []string) error {
 }
 
 // limitArgument reads a limit: a size, or a fraction of the memory. The word
-// says that the other one of them follows than stands alone.
+// says that the other one of them follows than stands alone. Of disk space 0 is no
+// limit; of memory a fraction of 0 stops publishers, and a size of 0 is none
+// (RabbitMQ 4.0).
 func limitArgument(args []string, word string) (body map[string]any, text string, err error) {
 	value, isFraction := args[0], word == "absolute"
 	switch {
@@ -86,14 +88,13 @@ func limitArgument(args []string, word string) (body map[string]any, text string
 	}
 	if !isFraction {
 		n, ok := parseSize(value)
-		if !ok {
+		if !ok || n == 0 && word == "absolute" {
 			return nil, "", exitf(exitData, "%q is no size; write bytes, or as in 512MiB or 2GB", value)
 		}
 		return map[string]any{"bytes": n}, value + " bytes", nil
 	}
 	f, err := strconv.ParseFloat(value, 64)
-	ofMemory := word == "absolute" // where 0 stops publishers (RabbitMQ 4.0)
-	if err != nil || !(f >= 0) || f == 0 && !ofMemory || f > 1 && ofMemory {
+	if err != nil || !(f >= 0) || f > 1 && word == "absolute" {
 		return nil, "", exitf(exitData, "%q is no fraction: the threshold should be a fraction between 0.0 and 1.0", value)
 	}
 	return map[string]any{"fraction": f}, value + " times the total RAM", nil
@@ -104,7 +105,7 @@ func limitArgument(args []string, word string) (body map[string]any, text string
 func parseSize(text string) (int64, bool) {
 	digits := strings.TrimRight(text, "kKmMgGtTiIbB")
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n <= 0 {
+	if err != nil || n < 0 {
 		return 0, false
 	}
 	factor := int64(1)

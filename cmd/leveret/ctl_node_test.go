@@ -14,9 +14,9 @@ import (
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{
 		"1": 1, "512b": 512, "2GB": 2e9, "2kB": 2000, "1MiB": 1 << 20, "1m": 1 << 20, "3gi": 3 << 30, "1TB": 1e12,
-		"": 0, "0": 0, "x": 0, "-1": 0, "1.5GB": 0, "1bb": 0, "1ib": 0, "9223372036854775807TB": 0, "1kk": 0,
+		"0": 0, "0MB": 0, "": -1, "x": -1, "-1": -1, "1.5GB": -1, "1bb": -1, "1ib": -1, "9223372036854775807TB": -1, "1kk": -1,
 	} {
-		if got, ok := parseSize(text); got != want || ok != (want > 0) {
+		if got, ok := parseSize(text); ok != (want >= 0) || ok && got != want {
 			t.Errorf("parseSize(%q) = %d, %v, want %d", text, got, ok, want)
 		}
 	}
@@ -26,7 +26,7 @@ func FuzzParseSize(f *testing.F) {
 	f.Add("1GB")
 	f.Add("KiB")
 	f.Fuzz(func(t *testing.T, text string) {
-		if n, ok := parseSize(text); ok && n <= 0 {
+		if n, ok := parseSize(text); ok && n < 0 {
 			t.Errorf("parseSize(%q) = %d", text, n)
 		}
 	})
@@ -76,6 +76,23 @@ func TestMemoryLimitOfZero(t *testing.T) {
 	}
 	if code, _, _ := call(t, "", "rabbitmqctl", "set_vm_memory_high_watermark", "absolute", "0"); code != exitData {
 		t.Errorf("absolute 0: exit %d, want %d", code, exitData)
+	}
+}
+
+// A limit of 0 is none, as a size and of the memory.
+func TestDiskLimitOfZero(t *testing.T) {
+	startOnDisk(t)
+	for _, limit := range []string{"0", "0MB", "mem_relative 0", "mem_relative 0.0"} {
+		call(t, "", "rabbitmqctl", "set_disk_free_limit", "60MB")
+		if code, _, errs := call(t, "", append([]string{"rabbitmqctl", "set_disk_free_limit"}, words(limit)...)...); code != 0 {
+			t.Errorf("set_disk_free_limit %s: exit %d, %s", limit, code, errs)
+		}
+		if _, out, _ := call(t, "", "rabbitmqctl", "status", "--formatter", "json"); !strings.Contains(out, `"disk_free_limit":0,`) {
+			t.Errorf("after set_disk_free_limit %s status does not show a limit of 0: %s", limit, out)
+		}
+	}
+	if code, _, _ := call(t, "", "rabbitmqctl", "set_disk_free_limit", "mem_relative", "abc"); code != exitData {
+		t.Errorf("mem_relative abc: exit %d, want %d", code, exitData)
 	}
 }
 
