@@ -6,6 +6,34 @@ import (
 	"testing"
 )
 
+// What was delivered last is known after an orderly stop, although nothing was
+// written since.
+func TestCloseKeepsTheDeliveredMark(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, Options{Dir: dir})
+	l := mustLog(t, s)
+	mustAppend(t, l, testRecords(1, 2, 3)...)
+	l.Delivered(2)
+	for range 2 { // it is kept by a store that changes nothing, too
+		closeTest(t, s)
+		s = openTest(t, Options{Dir: dir})
+		again, err := s.OpenLog(l.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		recs, err := again.Load(0, 0, nil, 1<<20)
+		if err != nil || len(recs) != 3 {
+			t.Fatalf("Load() = %d records, %v, want 3", len(recs), err)
+		}
+		for _, r := range recs {
+			if r.Redelivered != (r.ID <= 2) {
+				t.Errorf("record %d: Redelivered is %t", r.ID, r.Redelivered)
+			}
+		}
+	}
+	closeTest(t, s)
+}
+
 // A readEngine stops at each get, once armed, until the test lets it go on, and
 // tells when it is closed.
 type readEngine struct {

@@ -163,6 +163,7 @@ func (c *committer) awaitWork(timer *time.Timer) (closed bool) {
 		case <-s.wakeup:
 		case <-timer.C:
 		case <-s.stop:
+			s.keepMarks()
 			urgent, dirty := s.work()
 			_, left = c.sift(false) // what came since, perhaps unseen: both cases are ready then
 			return !urgent && !dirty && !left

@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -141,12 +142,12 @@ func (l *diskLog) saveMarkLocked(ck *chunk, acks bool) {
 func (l *diskLog) deliveredLocked() uint64 { return min(l.delivered.Load(), l.durableLocked()) }
 
 // carryMark sees to it that the delivered mark of a log outlives a chunk that
-// dies: if it was written there and matters to records that stay, the chunk of
-// the first of those becomes dirty.
+// dies, if there is one: if it was written there, or nowhere yet, and matters to
+// records that stay, the chunk of the first of those becomes dirty.
 func (l *diskLog) carryMark(dying *chunk, dirty []*chunk) []*chunk {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.savedIn == dying {
+	if dying != nil && l.savedIn == dying {
 		l.savedMark, l.savedIn = 0, nil
 	}
 	mark := l.deliveredLocked()
@@ -165,6 +166,21 @@ func (l *diskLog) carryMark(dying *chunk, dirty []*chunk) []*chunk {
 		return dirty
 	}
 	return dirty
+}
+
+// keepMarks sees to it, before an orderly stop, that those delivered marks are written
+// that nothing was written with since.
+func (s *Disk) keepMarks() {
+	s.mu.Lock()
+	logs := slices.Collect(maps.Values(s.logs))
+	s.mu.Unlock()
+	var dirty []*chunk
+	for _, l := range logs {
+		dirty = l.carryMark(nil, dirty)
+	}
+	s.mu.Lock()
+	s.dirty = append(s.dirty, dirty...)
+	s.mu.Unlock()
 }
 
 // markerBatch is how many dead markers are deleted at once, at least and at most.

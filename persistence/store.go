@@ -139,7 +139,7 @@ type Log interface {
 	// Delivered notes that records with an id up to this one have been handed
 	// to a consumer; after a restart those are loaded with Redelivered set. It
 	// costs no write of its own: it travels with the next commit that has
-	// something of this log.
+	// something of this log, or with Close.
 	Delivered(upTo uint64)
 	// Load appends to dst the live records of a lane with id >= from, in order,
 	// until their bodies and headers exceed maxBytes (but at least one) or

@@ -125,3 +125,22 @@ func RunRetryOnDisk(t *testing.T, factory queue.Factory) {
 		})
 	}
 }
+
+// RunRedeliveredOnDisk tests that an orderly stop keeps that a message was handed out
+// once, although nothing else was written since.
+func RunRedeliveredOnDisk(t *testing.T, factory queue.Factory) {
+	d := NewDisk(t, factory, queue.NewArguments())
+	d.Send(Persistent("a"), Persistent("b"), Persistent("c"))
+	a := d.Get()
+	d.Get() // nobody gives it back
+	d.Queue.Settle(nil, []queue.Delivery{a}, queue.Requeued)
+	d.Restart()
+	for _, want := range []struct {
+		body        string
+		redelivered bool
+	}{{"a", true}, {"b", true}, {"c", false}} {
+		if v := d.Get(); string(v.Msg.Body) != want.body || v.Redelivered != want.redelivered {
+			t.Errorf("got %s, redelivered %t, want %s, %t", v.Msg.Body, v.Redelivered, want.body, want.redelivered)
+		}
+	}
+}

@@ -192,6 +192,21 @@ func TestUrgentReturnSurvivesRestart(t *testing.T) {
 	wantDelivery(t, h.Get(), "n 0 false -")
 }
 
+// The mark of the log reaches a message that comes back because what was before it
+// has gone, not because it was handed out: the log has to be told.
+func TestReturnAfterPurgeSurvivesRestart(t *testing.T) {
+	h := newHarness(t, queue.NewArguments())
+	h.Publish("n")
+	h.Send(queuetest.Priority("u", 9))
+	u := h.Get()
+	if n, err := h.Queue.Purge(); n != 1 || err != nil {
+		t.Errorf("Purge() = %d, %v, want 1", n, err)
+	}
+	h.Queue.Settle(nil, []queue.Delivery{u}, queue.Requeued)
+	h.Reopen()
+	wantDelivery(t, h.Get(), "u 1 true 1")
+}
+
 func TestNotesAreSettled(t *testing.T) {
 	h := newHarness(t, queue.NewArguments())
 	for i := range 40 {

@@ -65,7 +65,7 @@ type Queue struct {
 
 	cmd    command              // scratch: the command that is given
 	fx     effects              // what commands have caused in this turn
-	handed bool                 // something was handed out in this turn
+	handed bool                 // something was handed out in this turn, or has come back
 	again  bool                 // and some of that not for the first time
 	trace  func(c *command)     // told of all commands; nil but in tests
 	fresh  queue.ID             // messages from this id on were just published

@@ -26,6 +26,8 @@ func TestContract(t *testing.T) {
 
 func TestAppender(t *testing.T) { queuetest.RunAppender(t, New) }
 
+func TestRedeliveredOnDisk(t *testing.T) { queuetest.RunRedeliveredOnDisk(t, New) }
+
 func TestBurial(t *testing.T) { queuetest.RunBurial(t, New) }
 
 // shadow replays every command of the queue on a second machine, by way of its

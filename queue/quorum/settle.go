@@ -41,6 +41,7 @@ func (q *Queue) Settle(s *queue.Subscription, ds []queue.Delivery, how queue.Out
 // was handed out more often was noted at that time.
 func (q *Queue) requeueLocked(ds []queue.Delivery) {
 	up, dues := q.m.handedUpTo(), q.duesLocked(ds)
+	q.handed = true // the log is told of up: purges and expiry raise it, too
 	for i := range ds {
 		d := &ds[i]
 		switch {
