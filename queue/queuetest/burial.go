@@ -13,17 +13,24 @@ func RunBurial(t *testing.T, factory queue.Factory) {
 	for _, tt := range []struct {
 		name string
 		fail bool // the target's store does
+		stop bool // the queue is stopped while it sends the dead letter
 		left int  // records, after the target's answer
 	}{
 		{name: "Stored"},
 		{name: "StoreFailed", fail: true, left: 2},
+		{name: "StoppedMeanwhile", stop: true}, // the note does not outlive its message
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var target *message.Receipt
 			a := queue.NewArguments()
 			a.DeadLetter, a.DeliveryLimit = &queue.Target{Exchange: "dlx"}, 1
 			h := New(t, func(env queue.Env, spec queue.Spec) (queue.Queue, error) {
-				env.DeadLetter = func(_ queue.Queue, _ queue.Target, _ queue.Reason, _ []*message.Message, r *message.Receipt) {
+				env.DeadLetter = func(from queue.Queue, _ queue.Target, _ queue.Reason, _ []*message.Message, r *message.Receipt) {
+					if tt.stop {
+						if err := from.Stop(); err != nil {
+							t.Errorf("Stop() = %v", err)
+						}
+					}
 					if target = r; r != nil {
 						r.Hold(1)
 					}
