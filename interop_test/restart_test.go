@@ -3,6 +3,8 @@
 package interop_test
 
 import (
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -316,4 +318,39 @@ func TestRequeuedOrderSurvivesARestart(t *testing.T) {
 	p = start(t, dir)
 	p.client().wantReady("q", numbers(0, 6)...)
 	p.stop()
+}
+
+// TestKeysStayWithTheirQueues restarts a broker whose consistent hash exchange had
+// its queues bound in another order than that of their names, and one more.
+func TestKeysStayWithTheirQueues(t *testing.T) {
+	const queues, keys = 16, 200
+	dir := t.TempDir()
+	p := start(t, dir)
+	c := p.client()
+	c.must(c.ch.ExchangeDeclare("x", "x-consistent-hash", true, false, false, false, nil))
+	name := func(i int) string { return fmt.Sprint("part.", i) }
+	for i := range queues + 1 {
+		_, err := c.ch.QueueDeclare(name(i), true, false, false, false, nil)
+		c.must(err)
+		c.must(c.ch.QueueBind(name(i), "1", "x", false, nil))
+	}
+	c.must(c.ch.QueueUnbind(name(3), "1", "x", nil))
+	where := func(c *client) map[string]string {
+		for i := range keys {
+			c.put("x", fmt.Sprint("key.", i), fmt.Sprint(i))
+		}
+		of := make(map[string]string)
+		for i := range queues + 1 {
+			for _, body := range c.drain(name(i)) {
+				of[body] = name(i)
+			}
+		}
+		return of
+	}
+	before := where(c)
+	p.stop()
+	after := where(start(t, dir).client())
+	if len(before) != keys || !maps.Equal(before, after) {
+		t.Errorf("%d keys went to queues\n%v\nand after a restart to\n%v", len(before), before, after)
+	}
 }
