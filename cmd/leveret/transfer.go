@@ -104,19 +104,21 @@ func redrive(ctx context.Context, s *session, args []string) error {
 
 // A transferAnswer is what became of messages. Left are those behind the last
 // one that was looked at: a request looks at no more than so many messages and
-// bytes.
+// bytes. Kept are those that are in the queue still, as copies and as a stream has
+// them.
 type transferAnswer struct {
-	Transferred int `json:"transferred"`
-	Skipped     int `json:"skipped"`
-	Unroutable  int `json:"unroutable"`
-	Refused     int `json:"refused"`
-	Left        int `json:"left"`
+	Transferred int  `json:"transferred"`
+	Skipped     int  `json:"skipped"`
+	Unroutable  int  `json:"unroutable"`
+	Refused     int  `json:"refused"`
+	Left        int  `json:"left"`
+	Kept        bool `json:"kept"`
 }
 
 // transfer asks again for what one request has left. It ends with the number that
 // is wanted, or the messages that were there at first: they may come back to the
-// queue. The messages of a copy stay and would be copied again: there one request has
-// to do.
+// queue. Messages that are kept would be transferred again: there one request has to
+// do.
 func (s *session) transfer(ctx context.Context, queue, action string, body map[string]any) error {
 	total, ahead := transferAnswer{}, 0
 	wanted, _ := s.flags.GetInt("count") // it is declared above; 0 is all
@@ -137,7 +139,7 @@ func (s *session) transfer(ctx context.Context, queue, action string, body map[s
 		if wanted > 0 {
 			next = min(next, wanted-total.Transferred)
 		}
-		if action == "copy" || done || next <= 0 {
+		if a.Kept || done || next <= 0 {
 			return s.transferred(queue, action, &total, wanted)
 		}
 		body["count"] = next

@@ -74,14 +74,25 @@ func TestMoveOfManyMessages(t *testing.T) {
 
 // One request copies a part of a long queue; that there is more is said.
 func TestCopyOfManyMessages(t *testing.T) {
-	fakeTransfers(t, transferAnswer{Transferred: 10000, Left: 40000})
+	fakeTransfers(t, transferAnswer{Transferred: 10000, Left: 40000, Kept: true})
 	code, out, errs := call(t, "", "leveret", "queue", "copy", "q", "--to-queue", "other", "-c", "12000")
 	if code != 0 || !strings.Contains(out, "40000 messages behind them were not looked at") {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
-	fakeTransfers(t, transferAnswer{Transferred: 5, Left: 40000})
+	fakeTransfers(t, transferAnswer{Transferred: 5, Left: 40000, Kept: true})
 	if _, out, _ := call(t, "", "leveret", "queue", "copy", "q", "--to-queue", "other", "-c", "5"); out != "Copied 5 messages of queue 'q'\n" {
 		t.Errorf("prints %q", out)
+	}
+}
+
+// A stream keeps what is sent back: a second request would send it again.
+func TestRedriveOfAStreamAsksOnce(t *testing.T) {
+	for _, args := range [][]string{{"queue", "redrive", "q"}, {"queue", "redrive", "q", "-c", "500"}, {"dlq", "redrive", "q", "-c", "500"}} {
+		asked := fakeTransfers(t, transferAnswer{Transferred: 64, Left: 436, Kept: true})
+		code, out, errs := call(t, "", append([]string{"leveret"}, args...)...)
+		if code != 0 || len(*asked) != 1 || !strings.HasPrefix(out, "Sent back 64 messages of queue 'q'\n436 messages behind them were not looked at") {
+			t.Errorf("%v: exit %d after %d requests, %q, %q; want one request, and that it has left 436 messages", args, code, len(*asked), out, errs)
+		}
 	}
 }
 
