@@ -16,9 +16,9 @@ const (
 	// whoever owns the broker's process, and root, use the HTTP API as
 	// administrators without a login.
 	AdminSocket = "admin.sock"
-	// maxSocketPath is the longest path of a socket, in bytes: the least that a
-	// system allows.
-	maxSocketPath = 103
+	// MaxSocketPath is the longest path of the socket, in bytes: the least that a
+	// system allows. A broker with a longer one has no socket.
+	MaxSocketPath = 103
 )
 
 // openAdminSocket opens the socket in the data directory. The directory's lock
@@ -31,9 +31,9 @@ func (b *Broker) openAdminSocket() error {
 	if err != nil {
 		return err
 	}
-	if len(path) > maxSocketPath {
+	if len(path) > MaxSocketPath {
 		b.log.Warn("no administration without a password: the path of its socket is too long; name a data directory with a shorter path with --data-dir (LEVERET_DATA_DIR)",
-			zap.String("path", path), zap.Int("longest", maxSocketPath))
+			zap.String("path", path), zap.Int("longest", MaxSocketPath))
 		return nil
 	}
 	if err := removeSocket(path); err != nil {

@@ -51,7 +51,8 @@ func socketPath(dataDir string, env func(string) (string, bool)) string {
 }
 
 // namedSocket is the path of the socket in a data directory that was named, by the
-// option or by a variable; "" if none was.
+// option or by a variable; "" if none was, or if the path is too long for a broker
+// with a socket there.
 func namedSocket(dataDir string, env func(string) (string, bool)) string {
 	named := dataDir != ""
 	for _, name := range []string{"LEVERET_DATA_DIR", "RABBITMQ_MNESIA_DIR", "RABBITMQ_MNESIA_BASE"} {
@@ -61,7 +62,11 @@ func namedSocket(dataDir string, env func(string) (string, bool)) string {
 	if !named {
 		return ""
 	}
-	return socketPath(dataDir, env)
+	path := socketPath(dataDir, env)
+	if len(path) > broker.MaxSocketPath {
+		return ""
+	}
+	return path
 }
 
 // A refusal is the way to a broker that is not there: it answers each request with

@@ -92,6 +92,7 @@ func TestLoginOverTheSocket(t *testing.T) {
 // would be the wrong one.
 func TestNamedFolderWithoutABroker(t *testing.T) {
 	dir, url := shortDir(t), strings.TrimPrefix(startBroker(t), "http://")
+	const longName = "rabbit@my-release-rabbitmq-0.my-release-rabbitmq-headless.default.svc.cluster.local" // of a Helm chart
 	for _, tt := range []struct {
 		flag string
 		env  map[string]string
@@ -105,6 +106,8 @@ func TestNamedFolderWithoutABroker(t *testing.T) {
 		{dir, map[string]string{"LEVERET_URL": url}, "http://" + url},
 		{"", map[string]string{"LEVERET_DATA_DIR": dir, "LEVERET_IN_MEMORY": "true", "LEVERET_MANAGEMENT_LISTEN": url}, "http://" + url},
 		{"", map[string]string{"LEVERET_DATA_DIR": dir, "LEVERET_IN_MEMORY": "true"}, "http://" + config.DefaultManagementListen},
+		{"", map[string]string{"RABBITMQ_MNESIA_BASE": "/bitnami/rabbitmq/mnesia", "RABBITMQ_NODENAME": longName}, "http://" + config.DefaultManagementListen},
+		{dir + strings.Repeat("/d", broker.MaxSocketPath/2), nil, "http://" + config.DefaultManagementListen},
 		{"", map[string]string{"XDG_DATA_HOME": dir, "LEVERET_IN_MEMORY": "true"}, "http://" + config.DefaultManagementListen},
 	} {
 		a := newAPI(&options{dataDir: tt.flag}, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
