@@ -44,6 +44,7 @@ type Publisher struct {
 	left    []func()                // by queues that took those, for the end of the Flush
 	noted   []sighting              // of the message that is being routed
 	watches []*watch                // of messages whose ids filters noted, since the last Flush
+	outer   int                     // so many of them are exchanges'; 0 before Flush
 	detour  detour                  // of the message that is being routed
 
 	writes     queue.Writes      // of the batches since the last Flush
@@ -429,6 +430,7 @@ func (p *Publisher) Flush() queue.Writes {
 	case len(p.flights)+len(p.watches) > 0:
 		p.writes = queue.ToStore // what is remembered of them
 	}
+	p.outer = len(p.watches)
 	if len(p.flights) > 0 {
 		p.flushProducers()
 	}

@@ -58,9 +58,10 @@ func (p *Publisher) watched(e queue.Entry) queue.Entry {
 	return e
 }
 
-// watchOf returns the batch's watch for a receipt.
+// watchOf returns the batch's watch for a receipt: an exchanges' one before Flush, a
+// queues' one from then on.
 func (p *Publisher) watchOf(user *message.Receipt) *watch {
-	if n := len(p.watches); n > 0 && p.watches[n-1].user == user {
+	if n := len(p.watches); n > p.outer && p.watches[n-1].user == user {
 		return p.watches[n-1]
 	}
 	w := &watch{user: user}
@@ -109,7 +110,7 @@ func (p *Publisher) releaseWatches() {
 		w.flushed()
 		w.r.Release()
 	}
-	p.watches = p.watches[:0]
+	p.watches, p.outer = p.watches[:0], 0
 }
 
 // flushed passes on what the queues have refused at once, and stores the ids of the

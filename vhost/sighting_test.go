@@ -232,3 +232,27 @@ func TestDuplicateBehindWaitsForNothingOfItsOwn(t *testing.T) {
 		t.Errorf("settled %d times, refused %v; the queue has %d", o.n, o.refused, len(q.messages()))
 	}
 }
+
+// A message that only the queue takes note of and one that its exchange does, too,
+// may have one receipt.
+func TestQueueWaitsForNothingOfItsExchanges(t *testing.T) {
+	v, q := openPicky(t, []any{"x-message-deduplication", true, "x-deduplication-header", "inner"},
+		[]any{"x-message-deduplication", true, "x-cache-size", int32(9)})
+	o := &fate{}
+	r := message.NewReceipt(o, 1, 2)
+	r.Hold(1)
+	p := v.NewPublisher()
+	p.Add(route(t, p, "", "q"), newHeld("", "q", "first", true, "x-deduplication-header", "k"), r, 1)
+	p.Add(route(t, p, "x", ""), newHeld("x", "", "second", true, "x-deduplication-header", "k", "inner", "z"), r, 2)
+	p.Flush()
+	r.Release()
+	q.release()
+	if o.n != 1 || len(o.refused) != 0 || len(q.messages()) != 1 {
+		t.Errorf("settled %d times, refused %v; the queue has %d", o.n, o.refused, len(q.messages()))
+	}
+	for _, f := range []*filter{v.exchangeEntry("x").filter, v.queueEntry("q").filter} {
+		if n := len(f.unsafe); n != 0 {
+			t.Errorf("a filter takes %d ids for unsafe still", n)
+		}
+	}
+}
