@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"go.uber.org/zap"
+
+	"github.com/leveretmq/leveret/management"
 )
 
 // Reset implements management.Operator.
@@ -58,6 +60,14 @@ func (b *Broker) checkReset() error {
 	if err != nil {
 		return fmt.Errorf("definitions to import: %w", err)
 	}
-	_, err = readDefinitions(files)
-	return err
+	texts, err := readDefinitions(files)
+	if err != nil {
+		return err
+	}
+	for i, name := range files {
+		if err := management.CheckDefinitions(texts[i]); err != nil {
+			return fmt.Errorf("import definitions from %s: %w", name, err)
+		}
+	}
+	return nil
 }

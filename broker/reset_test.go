@@ -81,18 +81,43 @@ func TestResetImportsDefinitions(t *testing.T) {
 		if got, want := state(b), "v; u; g"; !strings.HasPrefix(got, want) {
 			t.Errorf("after a reset there are %q, want %q", got, want)
 		}
-		if err := os.Rename(file, file+".gone"); err != nil {
-			t.Fatal(err)
-		}
-		fill(t, b)
-		before := state(b)
-		if err := (operator{b}).Reset(); err == nil || state(b) != before {
-			t.Errorf("without the definitions: error %v, and there are %q; want an error and %q", err, state(b), before)
-		}
-		if err := os.Rename(file+".gone", file); err != nil {
+	}
+}
+
+// Definitions that cannot be read any more are no reason to lose what there is.
+func TestResetChecksDefinitions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "d.json")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	write("{}")
+	b := start(t, func(c *config.Config) { c.LoadDefinitions = file })
+	fill(t, b)
+	before := state(b)
+	refused := func(why string) {
+		t.Helper()
+		err := (operator{b}).Reset()
+		if err == nil || !strings.Contains(err.Error(), "nothing was deleted") || !strings.Contains(err.Error(), why) || state(b) != before {
+			t.Errorf("error %v, and there are %q; want an error with %q and %q", err, state(b), why, before)
+		}
+	}
+	for text, why := range map[string]string{
+		"{\n\"users\":[{},]}":            "d.json: line 2",
+		"[]":                             "d.json: no JSON object",
+		`{"vhosts":{"name":"v"}}`:        "vhosts must be a list",
+		`{"vhosts":[],"queues":["q"]}`:   "item 0 of queues must be an object",
+		`{"vhosts":[{"name":"v"}]} null`: "d.json: no single JSON object",
+	} {
+		write(text)
+		refused(why)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	refused("no such file")
 }
 
 // A default user that may not be made any more is no reason to lose the others.

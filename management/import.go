@@ -40,11 +40,39 @@ func importVHost(r *request) (reply, error) {
 
 // ImportDefinitions imports a file of definitions, as at the start of the broker.
 func (s *Server) ImportDefinitions(raw []byte) error {
+	b, err := parseDefinitions(raw)
+	if err != nil {
+		return err
+	}
+	return ofFile((&importing{s: s, defs: b}).run())
+}
+
+// CheckDefinitions says what keeps ImportDefinitions from reading a file: it is not one
+// JSON object with lists of objects. What those are about only the import finds wrong.
+func CheckDefinitions(raw []byte) error {
+	b, err := parseDefinitions(raw)
+	if err != nil {
+		return err
+	}
+	i := &importing{defs: b}
+	for _, section := range i.sections() {
+		if err := i.each(section.name, 1, func(body) error { return nil }); err != nil {
+			return ofFile(err)
+		}
+	}
+	return nil
+}
+
+func parseDefinitions(raw []byte) (body, error) {
 	b, err := parseBody(raw)
 	if err != nil {
-		return fmt.Errorf("%w; want one JSON object, as GET /api/definitions and leveret export_definitions give it", whereInJSON(raw, err))
+		return nil, fmt.Errorf("%w; want one JSON object, as GET /api/definitions and leveret export_definitions give it", whereInJSON(raw, err))
 	}
-	err = (&importing{s: s, defs: b}).run()
+	return b, nil
+}
+
+// ofFile makes an answer of the API an error about a file.
+func ofFile(err error) error {
 	if f := failureOf(err); err != nil && f != nil {
 		return errors.New(f.reason)
 	}
@@ -120,13 +148,16 @@ type importing struct {
 	into *vhost.VHost // all items go here; nil is to where they say
 }
 
-// run imports the sections in RabbitMQ's order and stops at the first error.
-func (i *importing) run() error {
-	for _, section := range []struct {
-		name     string
-		add      func(item body) error
-		parallel int // so many at a time share the store's commits
-	}{
+// A section is a list of definitions of a kind.
+type section struct {
+	name     string
+	add      func(item body) error
+	parallel int // so many at a time share the store's commits
+}
+
+// sections are in RabbitMQ's order.
+func (i *importing) sections() []section {
+	return []section{
 		{"users", i.addUser, 1},
 		{"vhosts", i.addVHost, 1},
 		{"permissions", i.addPermission, 1},
@@ -137,7 +168,12 @@ func (i *importing) run() error {
 		{"parameters", i.addParameter, 1},
 		{"queues", i.addQueue, importWriters},
 		{"bindings", i.addBinding, importWriters},
-	} {
+	}
+}
+
+// run imports the sections in their order and stops at the first error.
+func (i *importing) run() error {
+	for _, section := range i.sections() {
 		if err := i.each(section.name, section.parallel, section.add); err != nil {
 			return err
 		}
