@@ -223,20 +223,28 @@ func mustHave(v *vhost.VHost, queue, exchange string) error {
 }
 
 // leads says whether messages of an exchange can get into a queue by its bindings and
-// those of the exchanges behind it. To the default exchange that depends on the key.
+// those of the exchanges behind it, its alternate among them. To the default exchange
+// that depends on the key.
 func leads(v *vhost.VHost, exchange, queue string) bool {
-	if exchange == "" {
-		return false
-	}
-	seen := map[string]bool{exchange: true}
-	for behind := []string{exchange}; len(behind) > 0; behind = behind[1:] {
+	seen := map[string]bool{"": true, exchange: true} // the default exchange is no alternate
+	for behind := []string{exchange}; exchange != "" && len(behind) > 0; behind = behind[1:] {
+		var next []string
 		for b := range v.BindingsFrom(behind[0]) {
-			switch {
-			case !b.ToExchange && b.Destination == queue:
+			if !b.ToExchange && b.Destination == queue {
 				return true
-			case b.ToExchange && !seen[b.Destination]:
-				seen[b.Destination] = true
-				behind = append(behind, b.Destination)
+			}
+			if b.ToExchange {
+				next = append(next, b.Destination)
+			}
+		}
+		if info, err := v.ExchangeInfo(behind[0]); err == nil { // else it is no more
+			alternate, _ := info.X.Alternate()
+			next = append(next, alternate)
+		}
+		for _, name := range next {
+			if !seen[name] {
+				seen[name] = true
+				behind = append(behind, name)
 			}
 		}
 	}

@@ -319,9 +319,12 @@ func TestUniqueMessagesAreNotMovedBack(t *testing.T) {
 	a.do("POST", "/exchanges/%2F/amq.default/publish", `{"properties":{"headers":{"x-deduplication-header":"id",
 		"x-death":[{"queue":"q","reason":"rejected"}]}},"routing_key":"q","payload":"m","payload_encoding":"string"}`, 200)
 	const reason = "queue 'q' takes no duplicate of what it holds: its messages cannot be moved where they may come back to it"
-	for _, to := range []string{`{"queue":"q"}`, `{"exchange":"amq.fanout"}`} {
+	a.do("PUT", "/exchanges/%2F/other", `{"type":"direct","arguments":{"alternate-exchange":"amq.fanout"}}`, 201)
+	a.do("PUT", "/exchanges/%2F/circle", `{"type":"direct","arguments":{"alternate-exchange":"circle"}}`, 201)
+	for _, to := range []string{`{"queue":"q"}`, `{"exchange":"amq.fanout"}`, `{"exchange":"other"}`} {
 		has(t, a.do("POST", "/queues/%2F/q/move", `{"to":`+to+`}`, 400), J{"reason": reason})
 	}
+	has(t, a.do("POST", "/queues/%2F/q/move", `{"to":{"exchange":"circle"}}`, 200), J{"transferred": 0.0, "unroutable": 1.0})
 	has(t, a.do("POST", "/queues/%2F/q/move", `{"to":{"exchange":""}}`, 200), J{"transferred": 0.0, "unroutable": 1.0})
 	has(t, a.do("POST", "/queues/%2F/q/redrive", `{}`, 200), J{"transferred": 0.0, "unroutable": 1.0})
 	a.wantPayloads("q", "m")
