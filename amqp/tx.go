@@ -37,6 +37,7 @@ func (ch *channel) txSelect() error {
 	if ch.tx == nil {
 		ch.tx = &transaction{complete: make(chan struct{}, 1)}
 		ch.transactional.Store(true)
+		ch.pub.Transactional = true
 	}
 	ch.reply(&frames.TxSelectOk{})
 	return nil

@@ -35,7 +35,7 @@ func (v *VHost) deadLetter(from queue.Queue, to queue.Target, reason queue.Reaso
 // it. It says whether there was any queue.
 func (p *Publisher) addDead(rt *Route, e queue.Entry, reason queue.Reason) (reached bool) {
 	m := e.Msg
-	if f := rt.entry.filter; f != nil && hasHeaders(m) && p.duplicate(f, headerFields(m), m.Time, waiter{e.Receipt, e.Seq}) || p.delay(rt, e) {
+	if f := rt.entry.filter; f != nil && hasHeaders(m) && p.duplicate(f, headerFields(m), m.Time, p.waiterOf(&e)) || p.delay(rt, e) {
 		return true
 	}
 	targets, durable := p.targetsOf(rt, &e)

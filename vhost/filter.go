@@ -59,9 +59,8 @@ type filter struct {
 
 	mu   sync.Mutex // guards the fields below; a leaf but for Log.mu
 	seen map[dedup.ID]uint64
-	// unsafe are the numbers whose messages are not safe yet, with the publishers of
-	// duplicates that wait for that.
-	unsafe map[uint64][]waiter
+	// unsafe are the numbers whose messages are not safe yet.
+	unsafe map[uint64]unsafeID
 	list   []seenID // oldest first; list[i] has the number first+i
 	// first is the number of list[0]. Numbers rise from 1; they are the ids of
 	// records.
@@ -76,6 +75,12 @@ type seenID struct {
 	stored  bool
 }
 
+// An unsafeID is an id whose message is not safe yet.
+type unsafeID struct {
+	tx      *Publisher // whose open transaction has the message; nil if none has
+	waiting []waiter   // publishers of duplicates
+}
+
 // newFilter makes the filter that the arguments of an exchange or a queue ask
 // for. mandatory says that there must be a size, as for the type of exchange; else
 // f is nil unless they ask for one.
@@ -83,7 +88,7 @@ func newFilter(args frames.Table, mandatory bool) (f *filter, err error) {
 	if on, _ := args.Lookup(filterArgument); on != true && !mandatory {
 		return nil, nil
 	}
-	f = &filter{header: filterHeader, first: 1, seen: make(map[dedup.ID]uint64), unsafe: make(map[uint64][]waiter)}
+	f = &filter{header: filterHeader, first: 1, seen: make(map[dedup.ID]uint64), unsafe: make(map[uint64]unsafeID)}
 	size, ok, valid := positiveArgument(args, filterSize)
 	if !ok && !mandatory {
 		size, valid = defaultFilterSize, true
@@ -212,7 +217,7 @@ func (f *filter) logID() persistence.LogID {
 }
 
 // see says whether a message with these headers is a duplicate; its publisher then
-// waits until the first one is safe. If it is none, and has an id, it takes note of
+// waits until the first one is safe, or is refused: see awaitLocked. If it is none, and has an id, it takes note of
 // that: the number is not 0, and end must be called for it.
 func (f *filter) see(headers []byte, now int64, by waiter) (number uint64, duplicate bool) {
 	tag, value, ok := frames.FindField(headers, f.header)
@@ -236,16 +241,34 @@ func (f *filter) see(headers []byte, now int64, by waiter) (number uint64, dupli
 	number = f.first + uint64(len(f.list))
 	f.list = append(f.list, seenID{id: id, expires: expires})
 	f.seen[id] = number
-	f.unsafe[number] = nil
+	f.unsafe[number] = unsafeID{tx: by.tx}
 	f.trimLocked()
 	return number, false
 }
 
-// awaitLocked makes the publisher of a duplicate wait for the first message.
+// awaitLocked makes the publisher of a duplicate wait for the first message. For a
+// transaction of others it would have to wait as long as these like: it is refused
+// instead, as it may not be safe ever.
 func (f *filter) awaitLocked(number uint64, by waiter) {
-	if waiting, ok := f.unsafe[number]; ok && by.r != nil {
+	first, ok := f.unsafe[number]
+	switch {
+	case !ok || by.r == nil:
+	case first.tx != nil && first.tx != by.tx:
+		by.r.Refuse(by.seq)
+	default:
 		by.r.Hold(1)
-		f.unsafe[number] = append(waiting, by)
+		first.waiting = append(first.waiting, by)
+		f.unsafe[number] = first
+	}
+}
+
+// commit says that the transaction that has a message is open no longer.
+func (f *filter) commit(number uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if first, ok := f.unsafe[number]; ok {
+		first.tx = nil
+		f.unsafe[number] = first
 	}
 }
 
@@ -298,7 +321,7 @@ func (f *filter) store(number uint64) {
 // publishers of its duplicates are told the same.
 func (f *filter) end(number uint64, refused, failed bool) {
 	f.mu.Lock()
-	waiting := f.unsafe[number]
+	waiting := f.unsafe[number].waiting
 	delete(f.unsafe, number)
 	if (refused || failed) && number >= f.first {
 		f.forgetLocked(number)

@@ -18,7 +18,8 @@ import (
 // restart. A producer id stands for one sequence of messages in the vhost, to
 // whatever exchanges, that rises with every new message; what is not higher
 // than the highest one is a retry and is confirmed without being stored. It is
-// confirmed when the first copy is safe. What was refused, rolled back or
+// confirmed when the first copy is safe; while that is in a transaction of another
+// channel it is refused. What was refused, rolled back or
 // unroutable may be published again with its number.
 //
 // How it lasts: with a batch the vhost writes a record of each producer in it,
@@ -74,10 +75,11 @@ type producer struct {
 type claim struct {
 	of      *producer
 	number  int64
-	confirm uint64 // the message's confirm number within its flight's receipt
-	flushed bool   // the queues have it
-	lasting bool   // the message is persistent
-	void    bool   // it was given back
+	confirm uint64     // the message's confirm number within its flight's receipt
+	flushed bool       // the queues have it
+	lasting bool       // the message is persistent
+	void    bool       // it was given back
+	tx      *Publisher // whose open transaction has the message; nil if none has
 	waiting []waiter
 }
 
@@ -85,6 +87,7 @@ type claim struct {
 type waiter struct {
 	r   *message.Receipt
 	seq uint64
+	tx  *Publisher // the retry, too, is in an open transaction; nil if it is not
 }
 
 // A flight is the messages with producers of one batch that have one receipt:
@@ -149,10 +152,7 @@ func (p *Publisher) claim(e *queue.Entry, id []byte, number int64) (retry bool) 
 	defer t.mu.Unlock()
 	pr := t.producerLocked(id)
 	if c := pr.open[number]; c != nil {
-		if e.Receipt != nil {
-			e.Receipt.Hold(1)
-			c.waiting = append(c.waiting, waiter{e.Receipt, e.Seq})
-		}
+		c.awaitLocked(p.waiterOf(e))
 		return true
 	}
 	if _, hole := pr.holes[number]; number <= pr.last && !hole {
@@ -160,12 +160,25 @@ func (p *Publisher) claim(e *queue.Entry, id []byte, number int64) (retry bool) 
 	}
 	delete(pr.holes, number)
 	pr.last = max(pr.last, number)
-	c := &claim{of: pr, number: number, confirm: e.Seq, lasting: e.Msg.Persistent}
+	c := &claim{of: pr, number: number, confirm: e.Seq, lasting: e.Msg.Persistent, tx: p.waiterOf(e).tx}
 	pr.open[number] = c
 	f := p.flightOf(e.Receipt)
 	f.claims = append(f.claims, c)
 	e.Receipt, e.Seq = f.r, uint64(len(f.claims))
 	return false
+}
+
+// awaitLocked makes the publisher of a retry wait for the first copy. It is refused if
+// that is in a transaction of others: see filter.awaitLocked.
+func (c *claim) awaitLocked(by waiter) {
+	switch {
+	case by.r == nil:
+	case c.tx != nil && c.tx != by.tx:
+		by.r.Refuse(by.seq)
+	default:
+		by.r.Hold(1)
+		c.waiting = append(c.waiting, by)
+	}
 }
 
 // producerLocked finds or makes a producer.

@@ -21,6 +21,9 @@ type Publisher struct {
 	// Again says that the messages were published before: none is taken for a retry
 	// of its producer, or for a duplicate of what an exchange or a queue remembers.
 	Again bool
+	// Transactional says that a batch is a transaction, whose commit is its Flush:
+	// nobody else waits for what is in one before that.
+	Transactional bool
 
 	v *VHost
 
@@ -240,7 +243,7 @@ func (p *Publisher) use(rt *Route) {
 // stops says that a message goes no further now, for what is in its headers: it
 // is a duplicate, or has a delay and was put where it waits.
 func (p *Publisher) stops(rt *Route, e queue.Entry, headers []byte) bool {
-	if f := rt.entry.filter; f != nil && p.duplicate(f, headers, e.Msg.Time, waiter{e.Receipt, e.Seq}) {
+	if f := rt.entry.filter; f != nil && p.duplicate(f, headers, e.Msg.Time, p.waiterOf(&e)) {
 		return true
 	}
 	if deliveryDelay(headers) > 0 {
@@ -341,7 +344,7 @@ func (p *Publisher) targetsOf(rt *Route, e *queue.Entry) (targets []*batchSlot, 
 	if rt.X == nil {
 		p.v.routeDefault(m, &p.matches)
 	} else {
-		p.detour.by = waiter{e.Receipt, e.Seq}
+		p.detour.by = p.waiterOf(e)
 		p.routeFrom(rt.X, m)
 	}
 	for _, q := range p.matches.Queues() {
@@ -431,6 +434,9 @@ func (p *Publisher) Flush() queue.Writes {
 		p.writes = queue.ToStore // what is remembered of them
 	}
 	p.outer = len(p.watches)
+	if p.Transactional {
+		p.commit()
+	}
 	if len(p.flights) > 0 {
 		p.flushProducers()
 	}

@@ -22,7 +22,7 @@ type sighting struct {
 //
 // A duplicate's receipt waits for the first message's watch: the receipt that it
 // had before its own watch of the same kind, exchanges' or queues', so that no watch
-// waits for itself.
+// waits for itself. It never waits for a transaction of others that is open.
 type watch struct {
 	user     *message.Receipt // nil if nobody waits
 	r        *message.Receipt // what the queues get; its confirm numbers are 1 to len(confirms)
@@ -39,6 +39,32 @@ func (p *Publisher) duplicate(f *filter, headers []byte, now int64, by waiter) b
 		p.noted = append(p.noted, sighting{f: f, number: number})
 	}
 	return duplicate
+}
+
+// waiterOf is the publisher of an entry that is being routed.
+func (p *Publisher) waiterOf(e *queue.Entry) waiter {
+	w := waiter{r: e.Receipt, seq: e.Seq}
+	if p.Transactional {
+		w.tx = p
+	}
+	return w
+}
+
+// commit has others wait for what filters and producers took note of.
+func (p *Publisher) commit() {
+	for _, w := range p.watches {
+		for _, s := range w.seen {
+			s.f.commit(s.number)
+		}
+	}
+	t := p.v.producers
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range p.flights {
+		for _, c := range f.claims {
+			c.tx = nil
+		}
+	}
 }
 
 // watched puts a watch between an entry and its receipt, if filters took note of
@@ -90,7 +116,7 @@ func (p *Publisher) sift(s *batchSlot) bool {
 	rest := s.batch[:0]
 	for _, e := range s.batch {
 		if hasHeaders(e.Msg) {
-			if p.duplicate(s.filter, headerFields(e.Msg), now, waiter{e.Receipt, e.Seq}) {
+			if p.duplicate(s.filter, headerFields(e.Msg), now, waiter{r: e.Receipt, seq: e.Seq}) {
 				continue
 			}
 			e = p.watched(e)

@@ -256,3 +256,49 @@ func TestQueueWaitsForNothingOfItsExchanges(t *testing.T) {
 		}
 	}
 }
+
+// A transaction may be open for as long as its client likes.
+func TestNobodyWaitsForAnOpenTransaction(t *testing.T) {
+	for _, headers := range [][]any{{"x-deduplication-header", "k"}, {"x-producer-id", "p", "x-producer-sequence", int64(7)}} {
+		v, q := openPicky(t, []any{"x-message-deduplication", true}, nil)
+		publish := func(p *Publisher, o *fate) *message.Receipt {
+			r := message.NewReceipt(o, 1, 1)
+			r.Hold(1)
+			p.Add(route(t, p, "x", ""), newHeld("x", "", "m", true, headers...), r, 1)
+			return r
+		}
+		for _, commits := range []bool{false, true} {
+			tx, first := v.NewPublisher(), &fate{}
+			tx.Transactional = true
+			r := publish(tx, first)
+			publish(tx, first).Release() // of its own
+			for _, transactional := range []bool{false, true} {
+				p, o := v.NewPublisher(), &fate{}
+				p.Transactional = transactional
+				r := publish(p, o)
+				p.Flush()
+				r.Release()
+				if o.n != 1 || !slices.Equal(o.refused, []uint64{1}) {
+					t.Errorf("%v: while it is open another one is settled %d times, refused %v; want once, refused", headers[0], o.n, o.refused)
+				}
+			}
+			if !commits {
+				tx.Discard()
+				continue
+			}
+			tx.Flush()
+			r.Release()
+			p, again := v.NewPublisher(), &fate{}
+			r = publish(p, again)
+			p.Flush()
+			r.Release()
+			if first.n+again.n != 0 {
+				t.Errorf("%v: confirmed before it is stored", headers[0])
+			}
+			q.release()
+			if first.n != 2 || again.n != 1 || len(again.refused) != 0 || len(q.messages()) != 1 {
+				t.Errorf("%v: committed it is %+v, another one %+v; the queue has %d", headers[0], *first, *again, len(q.messages()))
+			}
+		}
+	}
+}
