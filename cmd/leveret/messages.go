@@ -249,11 +249,42 @@ func getMessages(ctx context.Context, s *session, args []string) error {
 		mode = "ack_requeue_false"
 	}
 	count, _ := strconv.Atoi(s.flag("count")) // pflag has checked it
-	list, err := s.take(ctx, args[0], count, mode)
-	if err != nil {
-		return err
+	if !s.asTable() {
+		return s.takeAll(ctx, args[0], count, mode, s.printMessages)
 	}
-	return s.printMessages(list)
+	var rows []object
+	err := s.takeAll(ctx, args[0], count, mode, func(list []object) error {
+		rows = append(rows, list...)
+		return nil
+	})
+	if len(rows) > 0 || err == nil { // after an error, too: they may be gone from the queue
+		err = errors.Join(err, s.printMessages(rows))
+	}
+	return err
+}
+
+// takeAll gets up to count messages and hands on those of each request, which gives no
+// more than so many bytes. Messages that stay in the queue would be given again: then
+// one request has to do, and what is not there is said.
+func (s *session) takeAll(ctx context.Context, queue string, count int, mode string, do func([]object) error) error {
+	for done := 0; ; {
+		list, err := s.take(ctx, queue, count-done, mode)
+		if err == nil {
+			err = do(list)
+		}
+		done += len(list)
+		if err != nil || len(list) == 0 || done >= count {
+			return err
+		}
+		left, err := strconv.Atoi(list[len(list)-1].text("message_count"))
+		if err != nil || left == 0 {
+			return err
+		}
+		if mode == "ack_requeue_true" {
+			s.warn("these are %d of %d messages: the broker gives a part of a long queue at a time; --ack takes all out, and queue peek looks further", done, min(count, done+left))
+			return nil
+		}
+	}
 }
 
 // take gets messages by the API.
@@ -267,7 +298,7 @@ func (s *session) take(ctx context.Context, queue string, count int, mode string
 // printMessages prints payloads as they are, one after the other with a line
 // end, or whole messages as JSON lines, which publish --jsonl reads.
 func (s *session) printMessages(list []object) error {
-	if s.opts.formatter == "csv" || s.opts.formatter == "pretty_table" {
+	if s.asTable() {
 		return s.print(tableOf(same("exchange routing_key redelivered payload_bytes payload"), list))
 	}
 	for _, m := range list {
@@ -280,6 +311,11 @@ func (s *session) printMessages(list []object) error {
 		}
 	}
 	return nil
+}
+
+// asTable says that messages are the rows of a table.
+func (s *session) asTable() bool {
+	return s.opts.formatter == "csv" || s.opts.formatter == "pretty_table"
 }
 
 func messageLine(m object, asJSON bool) ([]byte, error) {

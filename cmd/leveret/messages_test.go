@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fakeGets answers requests for messages with so many each, as long as the queue has
+// some.
+func fakeGets(t *testing.T, inQueue, most int) (asked *[]int) {
+	asked = new([]int)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Count int
+			Mode  string `json:"ackmode"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		*asked = append(*asked, body.Count)
+		list, left := []map[string]any{}, inQueue
+		for range min(body.Count, most, inQueue) {
+			left--
+			list = append(list, map[string]any{"payload": "m", "payload_encoding": "string", "message_count": left})
+		}
+		if body.Mode != "ack_requeue_true" {
+			inQueue = left
+		}
+		json.NewEncoder(w).Encode(list)
+	}))
+	t.Cleanup(s.Close)
+	ask(t, s.URL)
+	return asked
+}
+
+// A request gives a part of a long queue; what get takes out it takes out whole.
+func TestGetOfALongQueue(t *testing.T) {
+	for _, tt := range []struct {
+		args    string
+		inQueue int
+		asked   []int
+		lines   int
+		remark  string // on standard error
+	}{
+		{"-c 100 --ack", 1000, []int{100, 36}, 100, ""},
+		{"-c 100 --ack --json", 1000, []int{100, 36}, 100, ""},
+		{"-c 100 --ack --formatter csv", 1000, []int{100, 36}, 101, ""}, // one line of names
+		{"-c 1000 --reject", 70, []int{1000, 936}, 70, ""},
+		{"-c 100 --ack", 10, []int{100}, 10, ""},
+		{"-c 100 --ack", 0, []int{100}, 0, ""},
+		{"-c 100", 1000, []int{100}, 64, "these are 64 of 100 messages"},
+		{"-c 1000", 70, []int{1000}, 64, "these are 64 of 70 messages"},
+		{"-c 64", 1000, []int{64}, 64, ""},
+	} {
+		asked := fakeGets(t, tt.inQueue, 64)
+		code, out, errs := call(t, "", append([]string{"leveret", "get", "q"}, words(tt.args)...)...)
+		if code != 0 || !slices.Equal(*asked, tt.asked) || strings.Count(out, "\n") != tt.lines || !strings.HasPrefix(errs, tt.remark) || tt.remark == "" && errs != "" {
+			t.Errorf("get %s of %d: exit %d, asks for %v, %d lines, %q; want %v, %d lines, %q",
+				tt.args, tt.inQueue, code, *asked, strings.Count(out, "\n"), errs, tt.asked, tt.lines, tt.remark)
+		}
+	}
+}
