@@ -25,7 +25,7 @@ func TestPermissionsGoBeforeTheirVHost(t *testing.T) {
 	for _, want := range []string{"permission.deleted", "vhost.deleted"} {
 		e := <-events
 		if who := e.Headers["user_who_performed_action"]; e.RoutingKey != want || who != "guest" {
-			t.Errorf("%s by %v, want %s by guest", e.RoutingKey, who, want)
+			t.Fatalf("%s by %v, want %s by guest", e.RoutingKey, who, want)
 		}
 	}
 	var rows []struct{ VHost string }
