@@ -54,6 +54,9 @@ func (o *adminOptions) configure(f *pflag.FlagSet, env func(string) (string, boo
 	if o.format == "table" { // RabbitMQ 4.0: its name for it
 		o.format = "pretty_table"
 	}
+	if !slices.Contains(adminFormats, o.format) {
+		return exitf(exitUsage, "there is no format %q; take one of %s", o.format, strings.Join(adminFormats, ", "))
+	}
 	return o.applyBaseURI()
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 )
 
@@ -58,23 +59,23 @@ func (a *admin) getMessages(ctx context.Context, args []string) error {
 		mode = "ack_requeue_false"
 	}
 	body := map[string]any{"count": given.or("count", "1"), "ackmode": mode, "encoding": given.or("encoding", "auto")}
-	get := func() (list []object, err error) {
-		err = a.api.post(ctx, apiPath("queues", a.vhost(), given["queue"], "get"), body, &list)
-		return list, err
+	get := func() (answer []byte, err error) {
+		err = a.api.post(ctx, apiPath("queues", a.vhost(), given["queue"], "get"), body, &answer)
+		return answer, err
 	}
 	if file := given["payload_file"]; file != "" {
 		return a.getInto(file, body["count"] == "1", get)
 	}
-	list, err := get()
+	answer, err := get()
 	if err != nil {
 		return err
 	}
-	return a.printObjects("routing_key exchange message_count payload payload_bytes payload_encoding redelivered", list)
+	return a.printAnswer(answer, nil, "")
 }
 
 // getInto gets one message and writes its payload to a file. The file is opened
 // before the message is taken, and keeps what is in it until there is one.
-func (a *admin) getInto(file string, one bool, get func() ([]object, error)) error {
+func (a *admin) getInto(file string, one bool, get func() ([]byte, error)) error {
 	if !one {
 		return exitf(exitUsage, "payload_file is for one message: it goes without a count")
 	}
@@ -83,9 +84,13 @@ func (a *admin) getInto(file string, one bool, get func() ([]object, error)) err
 		return exitf(exitFailure, "cannot write the payload: %v", err)
 	}
 	_ = f.Close() // nothing was written
-	list, err := get()
+	answer, err := get()
 	if err != nil {
 		return err
+	}
+	var list []object
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return exitf(exitFailure, "the answer is not a list of messages: %v", err)
 	}
 	if len(list) == 0 {
 		return exitf(exitFailure, "there is no message to write to %q", file)
@@ -97,5 +102,5 @@ func (a *admin) getInto(file string, one bool, get func() ([]object, error)) err
 	if err := os.WriteFile(file, payload, 0o666); err != nil {
 		return exitf(exitFailure, "cannot write the payload: %v", err)
 	}
-	return a.printObjects("routing_key exchange message_count payload_bytes redelivered", list)
+	return a.printAnswer(answer, []string{"routing_key", "exchange", "message_count", "payload_bytes", "redelivered"}, "")
 }
