@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -22,9 +23,14 @@ type adminOptions struct {
 	url, baseURI, config, node, declareVHost                string
 	caFile, certFile, keyFile                               string
 	quiet, tls, reverse, insecure, anyHost                  bool
+	version, completion                                     bool
 	timeout                                                 int // in seconds
 	depth                                                   int // 0 is the columns by default
 }
+
+// adminVersion is that of RabbitMQ whose rabbitmqadmin this stands for, as of the
+// script that the broker serves.
+const adminVersion = "4.0.5"
 
 // adminCommand is rabbitmqadmin, under this name.
 func adminCommand(name string) *cobra.Command {
@@ -62,6 +68,8 @@ func adminCommand(name string) *cobra.Command {
 	f.StringVar(&o.caFile, "ssl-ca-cert-file", "", "`file` of who the broker's certificate must be from, in PEM format")
 	f.StringVar(&o.certFile, "ssl-cert-file", "", "`file` of the client's certificate, in PEM format")
 	f.StringVar(&o.keyFile, "ssl-key-file", "", "`file` of the client's key, in PEM format")
+	f.BoolVar(&o.version, "version", false, "print the version of RabbitMQ that this stands for")
+	f.BoolVar(&o.completion, "bash-completion", false, "print a script that completes commands in bash")
 	return quiet(cmd)
 }
 
@@ -84,6 +92,14 @@ type admin struct {
 }
 
 func (o *adminOptions) run(cmd *cobra.Command, args []string) error {
+	switch {
+	case o.version:
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "rabbitmqadmin %s\n", adminVersion)
+		return err
+	case o.completion:
+		_, err := fmt.Fprint(cmd.OutOrStdout(), bashCompletion(cmd.Flags()))
+		return err
+	}
 	if err := o.configure(cmd.Flags(), os.LookupEnv); err != nil {
 		return err
 	}

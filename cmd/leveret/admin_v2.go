@@ -42,7 +42,7 @@ func takesValue(option string) bool {
 		return false
 	}
 	switch option {
-	case "-q", "--quiet", "-s", "--ssl", "-R", "--sort-reverse", "-h", "--help", "-k", "--ssl-insecure", "--ssl-disable-hostname-verification":
+	case "-q", "--quiet", "-s", "--ssl", "-R", "--sort-reverse", "-h", "--help", "-k", "--ssl-insecure", "--ssl-disable-hostname-verification", "--version", "--bash-completion":
 		return false
 	}
 	return true
@@ -70,7 +70,7 @@ func globalOption(name string) bool {
 	name, _, _ = strings.Cut(name, "=")
 	switch name {
 	case "vhost", "host", "port", "format", "quiet", "ssl", "sort", "sort-reverse", "help", "url", "config", "path-prefix", "depth", "node", "username", "password",
-		"base-uri", "request-timeout", "declare-vhost", "ssl-insecure", "ssl-disable-hostname-verification", "ssl-ca-cert-file", "ssl-cert-file", "ssl-key-file":
+		"base-uri", "request-timeout", "declare-vhost", "ssl-insecure", "ssl-disable-hostname-verification", "ssl-ca-cert-file", "ssl-cert-file", "ssl-key-file", "version", "bash-completion":
 		return true
 	}
 	return false
