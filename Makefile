@@ -23,13 +23,15 @@ run: build ## start a broker on 127.0.0.1:5672
 
 test: deps check cross unit interop ## check everything
 	@echo '== all passed'
+check cross unit: | $(if $(filter test,$(MAKECMDGOALS)),deps) # with -j, too
 
 deps: ## install what the tests need, or say what is missing
 	@scripts/test-deps
 
 check:
 	@echo '== gofmt, go vet'
-	@unformatted=$$(gofmt -l $$(git ls-files '*.go' | grep -v /testdata/)); \
+	@files=$$(git ls-files '*.go') || exit 1; \
+		unformatted=$$(gofmt -l $$(printf '%s\n' $$files | grep -v /testdata/)); \
 		[ -z "$$unformatted" ] || { echo "gofmt -w these: $$unformatted"; exit 1; }
 	@go vet ./...
 	@go vet -tags foreign ./interop_test/...
