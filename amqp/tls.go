@@ -3,6 +3,7 @@ package amqp
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"strings"
 
 	"github.com/leveretmq/leveret/auth"
@@ -36,9 +37,24 @@ func (c *conn) credentials(m *frames.ConnectionStartOk) auth.Credentials {
 	cr := auth.Credentials{
 		Mechanism: m.Mechanism, Response: m.Response, Peer: peer,
 		Loopback: peer.IsLoopback() || !peer.IsValid(), // what has no address is a pipe or a Unix socket
+		Remote:   behindProxyElsewhere(c.sock),
 	}
 	cr.Certificate = c.cert
 	return cr
+}
+
+// behindProxyElsewhere says whether a proxy that is not on this host told the
+// client's address: it is the word of whoever reached the port.
+func behindProxyElsewhere(sock net.Conn) bool {
+	if secure, ok := sock.(*tls.Conn); ok {
+		sock = secure.NetConn()
+	}
+	proxied, ok := sock.(interface{ ProxyAddr() net.Addr })
+	if !ok {
+		return false
+	}
+	proxy := addrPort(proxied.ProxyAddr()).Addr()
+	return proxy.IsValid() && !proxy.IsLoopback()
 }
 
 // tlsName is a version of TLS as RabbitMQ writes it: tlsv1.3.

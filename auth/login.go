@@ -34,6 +34,9 @@ type Credentials struct {
 	// Loopback says that the peer is on this host although Peer does not show
 	// it: a Unix socket, say.
 	Loopback bool
+	// Remote says that the peer is not on this host although Peer shows one that
+	// is: a proxy on another host named it.
+	Remote bool
 	// Certificate is the TLS peer's, verified; nil without one. It has the name
 	// for EXTERNAL.
 	Certificate *x509.Certificate
@@ -135,7 +138,7 @@ func (a *Authority) trust(name string, c Credentials) (User, error) {
 
 // admit is the last check of every login: where it comes from.
 func (a *Authority) admit(u *account, c Credentials) (User, error) {
-	local := c.Loopback || c.Peer.Unmap().IsLoopback()
+	local := !c.Remote && (c.Loopback || c.Peer.Unmap().IsLoopback())
 	if !local && slices.Contains(a.cfg.LoopbackUsers, u.name) {
 		return User{}, refuse(c, "user '%s' can only connect via localhost", u.name)
 	}

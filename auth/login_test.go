@@ -158,6 +158,12 @@ func TestLoopbackUsers(t *testing.T) {
 			t.Errorf("loopback users %q, peer %v: %v, want ok %v", tt.users, tt.c.Peer, err, tt.ok)
 		}
 	}
+	for _, c := range []Credentials{guest(here, true), guest(here, false)} {
+		c.Remote = true
+		if _, err := open(t, Config{}, newFakeStore()).Login(t.Context(), c); !errors.Is(err, ErrRefused) {
+			t.Errorf("behind a proxy elsewhere: %v, want ErrRefused", err)
+		}
+	}
 	a := open(t, Config{Mechanisms: []string{Anonymous, External}, AnonymousUser: "guest", CertName: CommonName}, newFakeStore())
 	for _, c := range []Credentials{{Mechanism: Anonymous, Peer: there}, {Mechanism: External, Certificate: testCert("guest"), Peer: there}} {
 		if _, err := a.Login(t.Context(), c); !errors.Is(err, ErrRefused) {

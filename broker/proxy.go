@@ -168,6 +168,10 @@ func (c *proxiedConn) Read(b []byte) (int, error) {
 // RemoteAddr implements net.Conn: who the proxy says the client is.
 func (c *proxiedConn) RemoteAddr() net.Addr { return c.peer }
 
+// ProxyAddr is where the connection really comes from. Only a proxy on this host
+// can say that the client is on it, too.
+func (c *proxiedConn) ProxyAddr() net.Addr { return c.Conn.RemoteAddr() }
+
 // LocalAddr implements net.Conn.
 func (c *proxiedConn) LocalAddr() net.Addr { return c.host }
 

@@ -47,7 +47,11 @@ func v2(t *testing.T, command byte) string {
 // dialThrough connects as a proxy does: with a header, and then TLS if there is
 // any.
 func dialThrough(b *Broker, header string, secure *tls.Config) (*amqp091.Connection, error) {
-	return amqp091.DialConfig("amqp://guest:guest@"+b.listeners[0].Addr().String(), amqp091.Config{
+	return dialThroughTo(b.listeners[0].Addr(), header, secure)
+}
+
+func dialThroughTo(to net.Addr, header string, secure *tls.Config) (*amqp091.Connection, error) {
+	return amqp091.DialConfig("amqp://guest:guest@"+to.String(), amqp091.Config{
 		Dial: func(network, addr string) (net.Conn, error) {
 			c, err := net.DialTimeout(network, addr, time.Minute)
 			if err != nil {
@@ -103,6 +107,62 @@ func TestProxiedClientsAreNotLocal(t *testing.T) {
 	if conn, err := dialThrough(b, "PROXY TCP4 192.0.2.1 127.0.0.1 56324 5672\r\n", nil); err == nil {
 		conn.Close()
 		t.Error("guest could log in from another machine through a proxy on this one")
+	}
+}
+
+// farListener's clients come from another machine.
+type farListener struct{ net.Listener }
+
+func (l farListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return farConn{c}, nil
+}
+
+type farConn struct{ net.Conn }
+
+func (farConn) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: 1000}
+}
+
+// Nobody on another machine becomes local by a header that says so.
+func TestHeadersFromAfarMakeNobodyLocal(t *testing.T) {
+	ca := newAuthority(t, "root", nil)
+	for _, tt := range []struct{ far, secure, ok bool }{
+		{far: false, secure: false, ok: true},
+		{far: true, secure: false, ok: false},
+		{far: false, secure: true, ok: true},
+		{far: true, secure: true, ok: false},
+	} {
+		b, _ := startProxied(t, func(*config.Config) {})
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.far {
+			l = farListener{l}
+		}
+		l = newProxyListener(l, time.Minute, zap.NewNop())
+		var client *tls.Config
+		if tt.secure {
+			cert, err := newCertificate(ca.files(t.TempDir()), zap.NewNop())
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, client = tls.NewListener(l, cert.config()), ca.client("", nil)
+		}
+		go func() { _ = b.server.Serve(t.Context(), l) }() // until the broker stops
+		for _, header := range []string{"PROXY TCP4 127.0.0.1 127.0.0.1 56324 5672\r\n", "PROXY TCP6 ::1 ::1 56324 5672\r\n"} {
+			conn, err := dialThroughTo(l.Addr(), header, client)
+			if (err == nil) != tt.ok {
+				t.Errorf("far %v, TLS %v, %q: guest's login: %v, want it to work: %v", tt.far, tt.secure, header, err, tt.ok)
+			}
+			if err == nil {
+				conn.Close()
+			}
+		}
 	}
 }
 
