@@ -81,6 +81,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		req.Header.Set("Content-Type", "application/json")
 		req.SetBasicAuth("guest", secret)
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {

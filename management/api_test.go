@@ -158,6 +158,7 @@ func newAPI(t *testing.T, change func(*Config)) *api {
 func (a *api) request(method, path, body string, edit func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(a.t.Context(), method, "/api"+path, strings.NewReader(body))
 	r.RemoteAddr = "127.0.0.1:40000"
+	r.Header.Set("Content-Type", "application/json")
 	r.SetBasicAuth("guest", "guest")
 	if edit != nil {
 		edit(r)

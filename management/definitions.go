@@ -2,6 +2,7 @@ package management
 
 import (
 	"mime"
+	"net/http"
 	"strings"
 
 	"github.com/leveretmq/leveret/vhost"
@@ -142,7 +143,9 @@ func notNil(list []object) []object {
 	return list
 }
 
-// isMultipart says whether a request's body is a form with a file.
-func isMultipart(contentType string) bool {
-	return strings.HasPrefix(contentType, "multipart/form-data")
+// mediaType is what a request's body is, in lower case, without parameters; "" is not
+// told.
+func mediaType(h http.Header) string {
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(kind))
 }

@@ -192,6 +192,20 @@ func TestImportOfAForm(t *testing.T) {
 	a.do("GET", "/vhosts/v", "", 200)
 }
 
+func TestDefinitionsSayWhatTheyAre(t *testing.T) {
+	a := newAPI(t, nil)
+	for kind, want := range map[string]int{
+		"application/json": 204, "Application/JSON; charset=utf-8": 204,
+		"": 415, "text/plain": 415, "application/x-www-form-urlencoded": 415, "application/octet-stream": 415,
+	} {
+		for _, path := range []string{"/definitions", "/definitions/%2F"} {
+			if w := a.request("POST", path, `{}`, func(r *http.Request) { r.Header.Set("Content-Type", kind) }); w.Code != want {
+				t.Errorf("POST %s of type %q = %d %s, want %d", path, kind, w.Code, w.Body, want)
+			}
+		}
+	}
+}
+
 // What is wrong with a file is told with its line.
 func TestFilesThatAreNoDefinitions(t *testing.T) {
 	a := newAPI(t, nil)

@@ -30,6 +30,12 @@ var (
 	// errTooManyLogins goes beyond RabbitMQ.
 	errTooManyLogins = &failure{http.StatusTooManyRequests, "too_many_requests",
 		"too many failed logins of this user from this address; wait a minute and try again"}
+	// errOtherSite goes beyond it, too.
+	errOtherSite = &failure{http.StatusForbidden, "forbidden",
+		"a page of another site may change nothing here; to let it, add its origin as management.cors.allow_origins.N"}
+	// errNotDefinitions has no body in RabbitMQ.
+	errNotDefinitions = &failure{http.StatusUnsupportedMediaType, "unsupported_media_type",
+		"definitions are application/json or multipart/form-data; say so in the header Content-Type (curl: -H 'Content-Type: application/json')"}
 )
 
 func badRequest(format string, args ...any) *failure {

@@ -104,11 +104,17 @@ func lineAt(text []byte, offset int64) int {
 
 func (i *importing) acting() *acting { return i.s.acting(i.user) }
 
-// definitionsBody reads the body: JSON, or a form with it in the field file.
+// definitionsBody reads the body: JSON, or a form with it in the field file. The header
+// must say which (RabbitMQ 4.0): a browser sends text of any page's making without asking.
 func (r *request) definitionsBody() (body, error) {
-	read := r.rawBody
-	if isMultipart(r.http.Header.Get("Content-Type")) {
+	var read func() ([]byte, error)
+	switch mediaType(r.http.Header) {
+	case "application/json":
+		read = r.rawBody
+	case "multipart/form-data":
 		read = r.formFile
+	default:
+		return nil, errNotDefinitions
 	}
 	raw, err := read()
 	if err != nil {

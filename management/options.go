@@ -59,7 +59,7 @@ func (o *Options) ratesMode() string {
 
 // handler is the API with what the options add to it.
 func (s *Server) handler() http.Handler {
-	h := http.Handler(s)
+	h := s.refuseOtherSites(s)
 	if s.cfg.Options.FixedOperatorPolicies {
 		h = fixedOperatorPolicies(s.router.prefix, h)
 	}
