@@ -81,8 +81,9 @@ type conn struct {
 	silent  atomic.Bool // it failed the handshake: the client is to hear nothing for silentDelay
 	// forced is why the broker wants the connection closed. The reader is woken
 	// by interrupt, which ends its waits, and by a read deadline.
-	forced    atomic.Pointer[frames.Error]
-	interrupt context.CancelFunc // set before the connection is known to others
+	forced      atomic.Pointer[frames.Error]
+	interrupt   context.CancelFunc // set before the connection is known to others
+	interrupted <-chan struct{}    // closed by it; set with it
 
 	raw     *rawSocket  // immutable; nil if the socket is not a plain one
 	fd      int         // reader's: of raw, while watched

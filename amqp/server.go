@@ -192,7 +192,7 @@ func (s *Server) serveConn(ctx context.Context, sock net.Conn) {
 	c := newConn(s, sock)
 	waits, cancel := context.WithCancel(context.Background()) // cutOff does what a child of ctx would, for less
 	defer cancel()
-	c.interrupt = cancel
+	c.interrupt, c.interrupted = cancel, waits.Done()
 	s.mu.Lock()
 	if s.stopped.Load() || ctx.Err() != nil {
 		s.mu.Unlock()

@@ -82,7 +82,10 @@ func (ch *channel) txCommit() error {
 	}
 	clear(tx.returns)
 	tx.returns = tx.returns[:0]
-	partial := tx.publish(ch)
+	partial, ended := tx.publish(ch)
+	if ended {
+		return nil // the next read says why
+	}
 	if !partial {
 		ch.reply(&frames.TxCommitOk{}) // before what settling makes room for (RabbitMQ 4.0)
 	}
@@ -98,23 +101,33 @@ func (ch *channel) txCommit() error {
 }
 
 // publish enqueues the transaction's messages and waits until they are safe. It
-// says whether some were refused, or lost with a queue.
-func (tx *transaction) publish(ch *channel) (partial bool) {
+// says whether some were refused, or lost with a queue, or whether the connection has
+// ended meanwhile: then nothing that follows is handled.
+func (tx *transaction) publish(ch *channel) (partial, ended bool) {
 	r := tx.receipt
 	tx.receipt, tx.seq = nil, 0
 	ch.counts.uncommitted.Store(0)
 	if r == nil {
-		return false
+		return false, false
+	}
+	c := ch.conn
+	if err := c.flush(); err != nil || c.state != running { // other channels' first: it may wait for one of those
+		return false, true
 	}
 	ch.counts.published.Add(uint64(ch.pub.Len())) // now, and not if it is rolled back (RabbitMQ 4.0)
 	lost := ch.pub.Lost()
-	ch.conn.toWrite |= ch.pub.Flush()
+	c.toWrite |= ch.pub.Flush()
 	r.Release()
-	ch.conn.beats.pause()
-	<-tx.complete
-	ch.conn.beats.resume()
+	c.beats.pause()
+	defer c.beats.resume()
+	select {
+	case <-tx.complete:
+	case <-c.interrupted:
+		c.r = c.w
+		return false, true
+	}
 	refused, failed := r.Outcome()
-	return lost || failed || len(refused) > 0
+	return lost || failed || len(refused) > 0, false
 }
 
 // txRollback handles tx.rollback (ref §1.9.2.5): publishes are dropped, settled

@@ -43,6 +43,7 @@ type cut struct {
 func (c *conn) writer() {
 	if !c.guard(c.writeLoop) {
 		c.out.close(true) // the reader may wait for room
+		c.interrupt()     // or for something else
 		c.sock.Close()
 	}
 	c.endWrites()
@@ -68,6 +69,7 @@ func (c *conn) writeLoop() {
 		}
 		if err := c.send(out); err != nil {
 			c.out.close(true)
+			c.interrupt() // the reader may wait for what has nothing to do with the client
 			c.sock.Close()
 			return
 		}
