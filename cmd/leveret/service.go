@@ -66,8 +66,11 @@ func findService(root string, flags map[string]string, env func(string) (string,
 }
 
 // serviceSocket is the socket of this machine's service, "" if there is none that
-// answers.
+// answers, or if the environment has the address of a broker.
 func serviceSocket(root string, env func(string) (string, bool)) (path string, s service) {
+	if listen, _ := env("LEVERET_MANAGEMENT_LISTEN"); listen != "" && listen != "off" {
+		return "", nil
+	}
 	if s = findService(root, nil, env); s == nil {
 		return "", nil
 	}

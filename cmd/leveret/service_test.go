@@ -101,13 +101,20 @@ func TestOtherBrokersThanTheService(t *testing.T) {
 }
 
 func TestSocketOfTheService(t *testing.T) {
-	root, env := installed(t), variables(shortDir(t))
+	root, home := installed(t), shortDir(t)
+	env := variables(home)
 	if path, _ := serviceSocket(root, env); path != "" {
 		t.Errorf("no broker runs, and there is %s", path)
 	}
 	startIn(t, filepath.Join(root, serviceDataDir))
 	if path, s := serviceSocket(root, env); path != filepath.Join(root, serviceDataDir, broker.AdminSocket) || s.dataDir() != filepath.Dir(path) {
 		t.Errorf("the socket is %q of %v", path, s)
+	}
+	if path, _ := serviceSocket(root, variables(home, "LEVERET_MANAGEMENT_LISTEN=off")); path == "" {
+		t.Error("no socket without an address of an HTTP API")
+	}
+	if path, _ := serviceSocket(root, variables(home, "LEVERET_MANAGEMENT_LISTEN=127.0.0.1:1")); path != "" {
+		t.Errorf("the socket is %q where the environment has an address", path)
 	}
 }
 
