@@ -111,7 +111,7 @@ func newConn(s *Server, sock net.Conn) *conn {
 		srv: s, sock: sock, id: s.nextID.Add(1), name: name,
 		raw: newRawSocket(sock), log: s.log.WithLazy(zap.String("connection", name)),
 		frameMax: min(s.cfg.InitialFrameMax, s.cfg.FrameMax), buf: make([]byte, minBuffer),
-		channels: make(map[uint16]*channel),
+		channels: make(map[uint16]*channel), interrupt: func() {}, // until there is something to wait for
 	}
 	c.out = newOutbox(c)
 	c.start = ConnectionInfo{Name: name, Peer: addrPort(sock.RemoteAddr()), Host: addrPort(sock.LocalAddr()), ConnectedAt: time.Now()}
