@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -154,26 +155,64 @@ func (f *migrateFlags) endpoints(args []string, env func(string) string) (from, 
 		target = "amqp://guest:guest@127.0.0.1:5672"
 	}
 	if f.toManagement != "local" && (f.toManagement != "" || !onThisMachine(target)) {
-		to, err = endpoint(target, f.toManagement, client)
-		return from, to, err
+		if to, err = endpoint(target, f.toManagement, client); err != nil {
+			return from, to, err
+		}
+		return from, to, differ(from, to)
 	}
 	if to, err = endpoint(target, "", client); err != nil {
 		return from, to, err
 	}
 	own := newAPI(&options{}, os.LookupEnv)
 	to.API = &migrate.API{Base: own.base, User: own.user, Password: own.password, Client: own.http}
-	return from, to, nil
+	if own.local { // whatever its address is
+		return from, to, nil
+	}
+	return from, to, differ(from, to)
 }
 
-// onThisMachine says whether an AMQP URI names this machine. The broker here is
-// asked over its socket, which needs no login; another's HTTP API must be its own.
+// differ says if both brokers have one HTTP API: the definitions of the source would be
+// imported into itself.
+func differ(from, to migrate.Endpoint) error {
+	if !sameAPI(from.API.Base, to.API.Base) {
+		return nil
+	}
+	return exitf(exitUsage, "source and target have the same HTTP API, %s: name that of the target with --to-management, or that of the source with --management", to.API.Base)
+}
+
+// sameAPI says whether two addresses are of one HTTP API. This machine has several
+// names.
+func sameAPI(a, b string) bool {
+	var bases [2]string
+	for i, base := range []string{a, b} {
+		u, err := url.Parse(base)
+		if err != nil {
+			return false // it is told by the one who asks there
+		}
+		host := strings.ToLower(u.Hostname())
+		if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+			host = "127.0.0.1"
+		}
+		u.Host = net.JoinHostPort(host, u.Port())
+		bases[i] = u.String()
+	}
+	return bases[0] == bases[1]
+}
+
+// onThisMachine says whether an AMQP URI names this machine, by its name or one of its
+// addresses. The broker here is asked over its socket, which needs no login; another's
+// HTTP API must be its own.
 func onThisMachine(uri string) bool {
 	a, err := amqp.ParseURI(uri)
 	if err != nil {
 		return true // what is wrong is told next
 	}
 	if ip := net.ParseIP(a.Host); ip != nil {
-		return ip.IsLoopback()
+		addresses, _ := net.InterfaceAddrs() // without them it is another machine's
+		return ip.IsLoopback() || slices.ContainsFunc(addresses, func(a net.Addr) bool {
+			own, isIP := a.(*net.IPNet)
+			return isIP && own.IP.Equal(ip)
+		})
 	}
 	own, err := os.Hostname()
 	return a.Host == "localhost" || err == nil && strings.EqualFold(a.Host, own)
