@@ -13,13 +13,15 @@ import (
 	"strings"
 )
 
-// An api is the HTTP API of a broker. All fields are immutable.
+// An api is the HTTP API of a broker. All fields are immutable once the session is open.
 type api struct {
 	base           string  // without a slash at the end and without /api
 	shown          string  // where the broker is, for people
 	user, password string  // without a user there is no login, over the socket
 	local          bool    // over the socket of a broker on this machine
 	service        service // the package's, if nothing named a broker and it answers there
+	guessed        bool    // it is at the usual address, as nothing names a broker and no socket answers
+	changing       func()  // called before a request that changes something; nil is nothing to do
 	http           *http.Client
 }
 
@@ -69,6 +71,9 @@ func (a *api) do(ctx context.Context, method, path string, body, into any) error
 }
 
 func (a *api) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	if a.changing != nil && method != http.MethodGet && !strings.HasSuffix(path, "/peek") { // which only looks
+		a.changing()
+	}
 	raw, isRaw := body.([]byte)
 	if !isRaw && body != nil {
 		var err error

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,6 +98,9 @@ func open(cmd *cobra.Command, o *options) (*session, error) {
 		in: cmd.InOrStdin(), out: cmd.OutOrStdout(),
 	}
 	s.nameService()
+	if isTerminalWriter(cmd.ErrOrStderr()) && !o.quiet && !o.silent {
+		s.api.announce(cmd.ErrOrStderr())
+	}
 	return s, nil
 }
 
@@ -128,16 +132,28 @@ func newAPI(o *options, lookup func(string) (string, bool)) *api {
 		listen = ""
 	}
 	base := baseURL(cmp.Or(url, listen, config.DefaultManagementListen))
-	shown := base
-	if path := namedSocket(o.dataDir, lookup); path != "" && url == "" && listen == "" { // the usual address is another broker's
-		shown = path
+	shown, guessed := base, url == "" && listen == ""
+	if path := namedSocket(o.dataDir, lookup); path != "" && guessed { // the usual address is another broker's
+		shown, guessed = path, false
 		client.Transport = refusal{exitf(exitUnavailable, "no broker that this user may administer answers at %s; start it, or name the address of its HTTP API with --url (LEVERET_URL)", path)}
 	}
 	return &api{
-		base: base, shown: shown,
+		base: base, shown: shown, guessed: guessed,
 		user:     cmp.Or(user, env("LEVERET_DEFAULT_USER"), env("RABBITMQ_DEFAULT_USER"), "guest"),
 		password: cmp.Or(password, env("LEVERET_DEFAULT_PASS"), env("RABBITMQ_DEFAULT_PASS"), "guest"),
 		http:     client,
+	}
+}
+
+// announce has a line written about the address before something is changed there, if
+// it is a guess: the broker that the user means may be another, whose socket does not
+// answer. It is for people, at a terminal: scripts may take what is on standard error
+// for an error.
+func (a *api) announce(w io.Writer) {
+	if a.guessed {
+		a.changing = sync.OnceFunc(func() {
+			_, _ = fmt.Fprintf(w, "No broker's socket answers here: asking %s (--url or LEVERET_URL names another)\n", a.shown) // there is nobody else to tell
+		})
 	}
 }
 

@@ -132,6 +132,46 @@ func TestNamedFolderWithoutABroker(t *testing.T) {
 	}
 }
 
+// Who changes something at an address that is a guess is told which, once.
+func TestGuessedAddressIsAnnounced(t *testing.T) {
+	url := startBroker(t)
+	none := map[string]string{"XDG_DATA_HOME": shortDir(t), "LEVERET_IN_MEMORY": "true"}
+	for _, tt := range []struct {
+		o       options
+		env     map[string]string
+		guessed bool
+	}{
+		{options{}, none, true},
+		{options{url: url}, none, false},
+		{options{}, map[string]string{"LEVERET_URL": url, "LEVERET_IN_MEMORY": "true"}, false},
+		{options{}, map[string]string{"LEVERET_MANAGEMENT_LISTEN": nobody, "LEVERET_IN_MEMORY": "true"}, false},
+		{options{}, map[string]string{"LEVERET_MANAGEMENT_LISTEN": "off", "LEVERET_IN_MEMORY": "true"}, true},
+		{options{dataDir: shortDir(t)}, nil, false}, // which asks nobody
+	} {
+		a := newAPI(&tt.o, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
+		if a.guessed != tt.guessed {
+			t.Errorf("%+v, %v: guessed is %v, want %v", tt.o, tt.env, a.guessed, tt.guessed)
+		}
+		var said strings.Builder
+		a.announce(&said)
+		a.base = url
+		var all []object
+		if err := a.get(t.Context(), apiPath("queues"), &all); tt.guessed && (err != nil || said.Len() > 0) {
+			t.Errorf("a look: %v, %q is said", err, said.String())
+		}
+		for range 2 {
+			_ = a.put(t.Context(), apiPath("queues", "/", "q"), map[string]any{}) // where nobody is asked it fails
+		}
+		_ = a.post(t.Context(), apiPath("queues", "/", "q", "peek"), map[string]any{}, nil)
+		if n := strings.Count(said.String(), "asking http://"+config.DefaultManagementListen); n != strings.Count(said.String(), "\n") || n != map[bool]int{true: 1}[tt.guessed] {
+			t.Errorf("%+v, %v: %q is said", tt.o, tt.env, said.String())
+		}
+	}
+	if code, _, errs := call(t, "", "rabbitmqctl", "add_vhost", "v"); code != 0 || errs != "" {
+		t.Errorf("add_vhost: exit %d, %q", code, errs)
+	}
+}
+
 // The socket of a broker that was killed is no reason not to ask at the address.
 func TestDeadSocketIsPassedOver(t *testing.T) {
 	url := startBroker(t)
