@@ -179,7 +179,7 @@ func (f *filter) open(store persistence.Store, id persistence.LogID) (err error)
 			return err
 		}
 		if len(recs) == 0 {
-			f.first = max(f.first, f.log.LastID()+1-uint64(len(f.list)))
+			f.skip(f.log.LastID() + 1)
 			return nil
 		}
 		for i := range recs {
@@ -189,19 +189,24 @@ func (f *filter) open(store persistence.Store, id persistence.LogID) (err error)
 	}
 }
 
-// restore takes an id of the log. Numbers between those of two records are of
-// ids that were forgotten.
+// skip passes the numbers below next: they are of ids that were forgotten.
+func (f *filter) skip(next uint64) {
+	if len(f.list) == 0 {
+		f.first = max(f.first, next)
+	}
+	for f.first+uint64(len(f.list)) < next {
+		f.list = append(f.list, seenID{})
+		f.trimLocked()
+	}
+}
+
+// restore takes an id of the log.
 func (f *filter) restore(r *persistence.Record, now int64) {
 	s := seenID{expires: r.Expires, stored: true}
 	if copy(s.id[:], r.Key) != len(s.id) {
 		return
 	}
-	if len(f.list) == 0 {
-		f.first = r.ID
-	}
-	for f.first+uint64(len(f.list)) < r.ID {
-		f.list = append(f.list, seenID{})
-	}
+	f.skip(r.ID)
 	f.list = append(f.list, s)
 	if s.expires == 0 || s.expires > now {
 		f.seen[s.id] = r.ID

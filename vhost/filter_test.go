@@ -8,7 +8,9 @@ import (
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
+	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
+	"github.com/leveretmq/leveret/queue/dedup"
 )
 
 // addID publishes a message whose body is the id, in the header that deduplication
@@ -229,3 +231,52 @@ func TestQueueThatDeduplicatesHasNoFilterAfterARestart(t *testing.T) {
 		}
 	}
 }
+
+// A longerLog has had records up to last.
+type longerLog struct {
+	*fakeLog
+	last uint64
+}
+
+func (l longerLog) LastID() uint64 { return l.last }
+
+// The youngest ids may have been forgotten, as their messages were refused.
+func TestNumbersGoOnBehindForgottenIDs(t *testing.T) {
+	for _, tt := range []struct {
+		stored     []uint64
+		last, next uint64
+	}{{[]uint64{1, 2, 3}, 5, 6}, {[]uint64{2, 4}, 4, 5}, {nil, 5, 6}, {nil, 0, 1}} {
+		f, err := newFilter(args("x-cache-size", int32(9), "x-cache-persistence", "disk"), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		see := func(id uint64) (number uint64, duplicate bool) {
+			return f.see(headerFields(newHeld("", "", "", false, "x-deduplication-header", int64(id))), 0, waiter{})
+		}
+		l := &fakeLog{id: 1}
+		for _, id := range tt.stored {
+			tag, value, _ := frames.FindField(headerFields(newHeld("", "", "", false, "id", int64(id))), "id")
+			digest := dedup.Digest(tag, value)
+			l.records = append(l.records, persistence.Record{ID: id, Key: string(digest[:])})
+		}
+		if err := f.open(oneLog{newFakeStore(), longerLog{l, tt.last}}, 1); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range tt.stored {
+			if _, duplicate := see(id); !duplicate {
+				t.Errorf("%v, last %d: id %d is new", tt.stored, tt.last, id)
+			}
+		}
+		if number, duplicate := see(77); number != tt.next || duplicate {
+			t.Errorf("%v, last %d: a new id has the number %d, duplicate %v; want %d", tt.stored, tt.last, number, duplicate, tt.next)
+		}
+	}
+}
+
+// A oneLog opens this log.
+type oneLog struct {
+	persistence.Store
+	log persistence.Log
+}
+
+func (s oneLog) OpenLog(persistence.LogID) (persistence.Log, error) { return s.log, nil }
