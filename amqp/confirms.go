@@ -77,13 +77,13 @@ func (f *confirms) confirmLocked(r *message.Receipt) {
 		f.ch.conn.out.ack(f.ch.id, last, last > from)
 	}
 	f.next = last + 1
-	f.ch.counts.confirmed.Store(last)
+	f.ch.counts.confirmed.Store(last - f.ch.counts.nacked.Load()) // numbers begin with 1
 }
 
 // refusedLocked sends the nacks of a batch, one for each run of numbers, after an
 // ack of what comes before it, and returns the first number that is still to be
 // acked. As nothing before it is outstanding, a nack is one of multiple numbers
-// even if it is of one (RabbitMQ 4.0).
+// even if it is of one (RabbitMQ 4.0). f.mu must be held.
 func (f *confirms) refusedLocked(from uint64, r *message.Receipt) uint64 {
 	refused, failed := r.Outcome()
 	out := f.ch.conn.out
@@ -92,6 +92,7 @@ func (f *confirms) refusedLocked(from uint64, r *message.Receipt) uint64 {
 			out.ack(f.ch.id, r.First-1, r.First-1 > from)
 		}
 		out.nack(f.ch.id, r.Last, true)
+		f.ch.counts.nacked.Add(r.Last - r.First + 1)
 		return r.Last + 1
 	}
 	if len(refused) == 0 {
@@ -99,6 +100,7 @@ func (f *confirms) refusedLocked(from uint64, r *message.Receipt) uint64 {
 	}
 	slices.Sort(refused)
 	refused = slices.Compact(refused)
+	f.ch.counts.nacked.Add(uint64(len(refused)))
 	for i, seq := range refused {
 		if from < seq {
 			out.ack(f.ch.id, seq-1, seq-1 > from)

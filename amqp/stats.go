@@ -14,11 +14,12 @@ import (
 // channelCounts count what a channel has done since it was opened. Each is
 // raised once per batch.
 type channelCounts struct {
-	published, confirmable, confirmed, returned atomic.Uint64
-	dropped                                     atomic.Uint64 // neither routed nor to be returned
-	delivered, deliveredNoAck, got, gotNoAck    atomic.Uint64
-	getEmpty, acked, redelivered                atomic.Uint64
-	uncommitted, acksUncommitted                atomic.Int64 // of the transaction
+	published, returned                      atomic.Uint64
+	confirmable, confirmed, nacked           atomic.Uint64 // published with a number; acked; refused
+	dropped                                  atomic.Uint64 // neither routed nor to be returned
+	delivered, deliveredNoAck, got, gotNoAck atomic.Uint64
+	getEmpty, acked, redelivered             atomic.Uint64
+	uncommitted, acksUncommitted             atomic.Int64 // of the transaction
 }
 
 // A ConnectionInfo is a snapshot of one open connection.
@@ -60,6 +61,7 @@ type ChannelInfo struct {
 
 	// Counters since the channel was opened.
 	Published, Confirmed, Returned           uint64
+	Confirmable                              uint64 // published since the channel confirms
 	Dropped                                  uint64 // neither routed nor to be returned
 	Delivered, DeliveredNoAck, Got, GotNoAck uint64
 	GetEmpty, Acked, Redelivered             uint64
@@ -136,13 +138,14 @@ func (ch *channel) snapshot() ChannelInfo {
 		Connection: ch.conn.name, Number: ch.id, User: i.User, VHost: i.VHost,
 		Prefetch: int(ch.prefetch.Load()), GlobalPrefetch: ch.window.Limit(),
 		Confirm: ch.confirming.Load(), Tx: ch.transactional.Load(),
-		Published: n.published.Load(), Confirmed: n.confirmed.Load(), Returned: n.returned.Load(), Dropped: n.dropped.Load(),
+		Published: n.published.Load(), Confirmed: n.confirmed.Load(), Confirmable: n.confirmable.Load(),
+		Returned: n.returned.Load(), Dropped: n.dropped.Load(),
 		Delivered: n.delivered.Load(), DeliveredNoAck: n.deliveredNoAck.Load(), Got: n.got.Load(), GotNoAck: n.gotNoAck.Load(),
 		GetEmpty: n.getEmpty.Load(), Acked: n.acked.Load(), Redelivered: n.redelivered.Load(),
 		Uncommitted: int(n.uncommitted.Load()), AcksWaiting: int(n.acksUncommitted.Load()),
 	}
 	if s.Confirm {
-		s.Unconfirmed = int(max(0, int64(n.confirmable.Load()-s.Confirmed)))
+		s.Unconfirmed = int(max(0, int64(s.Confirmable-s.Confirmed-n.nacked.Load())))
 	}
 	out := ch.conn.out
 	out.mu.Lock()

@@ -66,6 +66,31 @@ func TestPublishesAreCounted(t *testing.T) {
 	}
 }
 
+// What a full queue has refused is settled and not confirmed (RabbitMQ 4.0).
+func TestNacksAreNoConfirms(t *testing.T) {
+	s := newTestServer(t, zap.NewNop())
+	c := dialTCP(t, s)
+	full := frames.Table{{Name: "x-max-length", Value: int32(1)}, {Name: "x-overflow", Value: "reject-publish"}}
+	c.call(&frames.QueueDeclare{Queue: "full", Arguments: full}, frames.QueueDeclareOkID)
+	c.call(&frames.ConfirmSelect{}, frames.ConfirmSelectOkID)
+	for seq := range uint64(5) {
+		c.write(appendPublish(nil, 1, "full", []byte{0, 0}, []byte("x")))
+		if seq == 0 {
+			c.want(frames.BasicAckID)
+			continue
+		}
+		c.want(frames.BasicNackID)
+	}
+	got := s.Channels()[0]
+	if got.Published != 5 || got.Confirmable != 5 || got.Confirmed != 1 || got.Unconfirmed != 0 {
+		t.Errorf("%d of %d published may be confirmed, %d are, %d are not yet: want 5 of 5, 1, 0", got.Confirmable, got.Published, got.Confirmed, got.Unconfirmed)
+	}
+	c.call(&frames.ChannelClose{}, frames.ChannelCloseOkID)
+	if past := s.Past()["/"]; past.Confirmable != 5 || past.Confirmed != 1 {
+		t.Errorf("%d of %d were confirmed after the channel has gone, want 1 of 5", past.Confirmed, past.Confirmable)
+	}
+}
+
 func TestPendingIsWhatWaits(t *testing.T) {
 	c := newTestConn(t, newTestServer(t, zap.NewNop()))
 	c.info.Store(&ConnectionInfo{})

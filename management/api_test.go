@@ -109,7 +109,7 @@ func (f *fakeConnections) closeAll() {
 	}
 	for _, c := range f.channels {
 		n := f.past[c.VHost]
-		n.Published, n.Confirmed, n.Confirmable = n.Published+c.Published, n.Confirmed+c.Confirmed, n.Confirmable+c.Confirmed
+		n.Published, n.Confirmed, n.Confirmable = n.Published+c.Published, n.Confirmed+c.Confirmed, n.Confirmable+c.Confirmable
 		f.past[c.VHost] = n
 	}
 	f.connections, f.channels, f.consumers = nil, nil, nil
@@ -270,7 +270,7 @@ func (a *api) aConn(name, user, vhost, queue string) {
 		ClientProperties: frames.Table{{Name: "product", Value: "test"}, {Name: "capabilities", Value: frames.Table{{Name: "basic.nack", Value: true}}}},
 	})
 	a.conns.channels = append(a.conns.channels, Channel{Connection: name, Number: 1, User: user, VHost: vhost, Prefetch: 7, Confirm: true, Consumers: 1,
-		Unacked: 2, Published: 5, Confirmed: 5, Dropped: 1, Delivered: 4, Acked: 2})
+		Unacked: 2, Published: 5, Confirmable: 5, Confirmed: 5, Dropped: 1, Delivered: 4, Acked: 2})
 	a.conns.consumers = append(a.conns.consumers, Consumer{Connection: name, User: user, VHost: vhost, Queue: queue, Channel: 1, Tag: "tag-" + name,
 		AckRequired: true, Prefetch: 7, Arguments: frames.Table{{Name: "x-priority", Value: int32(3)}}})
 }

@@ -171,6 +171,7 @@ type Channel struct {
 
 	// Counters since the channel was opened.
 	Published, Confirmed, Returned           uint64
+	Confirmable                              uint64 // published since the channel confirms
 	Dropped                                  uint64 // neither routed nor to be returned
 	Delivered, DeliveredNoAck, Got, GotNoAck uint64
 	GetEmpty, Acked, Redelivered             uint64

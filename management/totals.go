@@ -62,8 +62,8 @@ type tally struct {
 	gone       pastFigures
 	routed     float64 // by the exchanges there are
 	dead       deadTargets
-	// unconfirmed is how many publishes wait for a confirm.
-	unconfirmed float64
+	// confirmable is how many publishes of open channels are or were to be confirmed.
+	confirmable float64
 }
 
 // queueTypes are the types of queue that totals are told apart by.
@@ -173,7 +173,7 @@ func (t *tally) addConnections(from Connections) {
 	}
 	for i := range channels {
 		i := &channels[i]
-		t.unconfirmed += float64(i.Unconfirmed)
+		t.confirmable += float64(i.Confirmable)
 		t.channels.add(i)
 		if i.Published > 0 {
 			t.publishers++
@@ -250,7 +250,7 @@ func emitTotal[T any](e *emitter, t *tally, f *figure[T], sum float64, k kind) {
 // globals emits what RabbitMQ counts of each protocol.
 func (e *emitter) globals(t *tally) {
 	amqp := labels{names: []string{"protocol"}, values: []string{"amqp091"}}
-	mayConfirm := float64(t.gone.confirmable) + t.channels.value("channel_messages_confirmed_total") + t.unconfirmed
+	mayConfirm := float64(t.gone.confirmable) + t.confirmable
 	returned, dropped := t.unrouted()
 	for _, m := range []struct {
 		name, help string
