@@ -68,6 +68,49 @@ func TestWhatTheBrokerSaysIsCounted(t *testing.T) {
 	server.Close()
 }
 
+// TestFillEndsWithWhatComesLast ends the wait for the confirms of a backlog.
+func TestFillEndsWithWhatComesLast(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		last        []byte // from the broker; it hangs up without
+		unconfirmed int64
+	}{
+		{"ack", frames.AppendMethod(nil, 1, &frames.BasicAck{DeliveryTag: 6, Multiple: true}), 0},
+		{"nack", frames.AppendMethod(nil, 1, &frames.BasicNack{DeliveryTag: 6, Multiple: true}), 0},
+		{"end of the channel", frames.AppendMethod(nil, 1, &frames.ChannelClose{ReplyCode: 404, ReplyText: "NOT_FOUND"}), 6},
+		{"end of the connection", frames.AppendMethod(nil, 0, &frames.ConnectionClose{ReplyCode: 320, ReplyText: "CONNECTION_FORCED"}), 6},
+		{"end of the socket", nil, 6},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRun(&Broker{}, scenario(t, "confirm: 10", "timeout: 20s"), Options{})
+			client, server := net.Pipe()
+			pc := &pubConn{r: r, c: &conn{sock: client, in: make([]byte, 64), stopBeats: func() {}}, wake: make(chan struct{}, 1), read: make(chan struct{})}
+			p := &publisher{r: r, channel: 1, confirms: newConfirms(10)}
+			p.confirms.add(6, r.m.clock.now())
+			p.ended.Store(true)
+			pc.publishers, r.pubs = []*publisher{p}, []*pubConn{pc}
+			go pc.readLoop()
+			go func() { _, _ = io.Copy(io.Discard, server) }() // ends with the pipe
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				_, _ = server.Write(tt.last)
+				if tt.last == nil {
+					server.Close()
+				}
+			}()
+			began := time.Now()
+			r.awaitConfirms(t.Context())
+			if took := time.Since(began); took > 10*time.Second || r.unconfirmed() != tt.unconfirmed {
+				t.Errorf("%d unconfirmed after %v, want %d", r.unconfirmed(), took, tt.unconfirmed)
+			}
+			<-sent
+			server.Close()
+			<-pc.read
+		})
+	}
+}
+
 // TestTLS runs over TLS, with a certificate that is trusted, and one that is not.
 func TestTLS(t *testing.T) {
 	plain := startBroker(t)

@@ -148,10 +148,12 @@ func (r *run) fill(ctx context.Context, t *topology) error {
 	return nil
 }
 
+// awaitConfirms waits until every publish is confirmed or refused, or its
+// channel has ended.
 func (r *run) awaitConfirms(ctx context.Context) {
 	end := time.NewTimer(r.sc.Timeout)
 	defer end.Stop()
-	for r.unconfirmed() > 0 {
+	for r.awaited() > 0 {
 		select {
 		case <-r.reached:
 		case <-end.C:

@@ -27,6 +27,7 @@ type publisher struct {
 	step     int64     // messages of one write
 	confirms *confirms // nil without confirms
 	ended    atomic.Bool
+	gone     atomic.Bool // its channel or connection has ended: no confirm comes any more
 }
 
 // A pubConn is a connection of publishers: one goroutine writes, one reads.
@@ -264,12 +265,25 @@ func (pc *pubConn) handle(f frames.Frame, now int64, blockedAt *int64) (done boo
 		done = pc.r.closedBy(pc.c, f)
 		for _, p := range pc.publishers {
 			if done || p.channel == f.Channel {
-				p.ended.Store(true)
+				p.end()
 			}
 		}
-		wake(pc.wake)
+		pc.wakeAll()
 	}
 	return done
+}
+
+// end stops a publisher whose channel or connection has ended.
+func (p *publisher) end() {
+	p.ended.Store(true)
+	p.gone.Store(true)
+}
+
+// wakeAll wakes who waits for a publisher that has ended: its writer, and the
+// run, which may wait for its confirms.
+func (pc *pubConn) wakeAll() {
+	wake(pc.wake)
+	wake(pc.r.reached)
 }
 
 // settle takes an ack or nack.
@@ -279,23 +293,17 @@ func (pc *pubConn) settle(channel uint16, id frames.MethodID, args []byte, now i
 	}
 	p := pc.publishers[channel-1]
 	tag, multiple := int64(binary.BigEndian.Uint64(args)), args[8]&1 != 0
+	settled, latencies := &pc.r.m.confirmed, &pc.acks
 	if id == frames.BasicNackID {
-		n, wakes := p.confirms.settle(tag, multiple, now, nil)
-		pc.r.m.nacked.Add(n)
-		pc.woken(wakes)
-		return
+		settled, latencies = &pc.r.m.nacked, nil
 	}
-	n, wakes := p.confirms.settle(tag, multiple, now, &pc.acks)
-	pc.r.m.confirmed.Add(n)
-	pc.woken(wakes)
-	if p.ended.Load() && p.confirms.open() == 0 {
-		wake(pc.r.reached)
-	}
-}
-
-func (pc *pubConn) woken(wakes bool) {
+	n, wakes := p.confirms.settle(tag, multiple, now, latencies)
+	settled.Add(n)
 	if wakes {
 		wake(pc.wake)
+	}
+	if p.ended.Load() && p.confirms.open() == 0 {
+		wake(pc.r.reached)
 	}
 }
 
@@ -311,12 +319,25 @@ func (pc *pubConn) unblock(at *int64) {
 func (pc *pubConn) lost(err error) {
 	pc.r.failed(err)
 	for _, p := range pc.publishers {
-		p.ended.Store(true)
+		p.end()
 	}
-	wake(pc.wake)
+	pc.wakeAll()
 }
 
-// unconfirmed is how many publishes of the connection wait for a confirm.
+// awaited is how many publishes of the connection will still be confirmed or
+// refused.
+func (pc *pubConn) awaited() int64 {
+	n := int64(0)
+	for _, p := range pc.publishers {
+		if p.confirms != nil && !p.gone.Load() {
+			n += p.confirms.open()
+		}
+	}
+	return n
+}
+
+// unconfirmed is how many publishes of the connection have no confirm, those
+// that will get none included.
 func (pc *pubConn) unconfirmed() int64 {
 	n := int64(0)
 	for _, p := range pc.publishers {

@@ -40,7 +40,7 @@ type run struct {
 	leave    chan struct{} // closed when consumers are to hurry
 	leaving  atomic.Bool   // likewise; from then on connections may end
 	target   atomic.Int64  // consumed messages that are waited for
-	reached  chan struct{} // holds a token when target is reached or confirms are complete
+	reached  chan struct{} // holds a token when target is reached, confirms are complete or a publisher is gone
 	writers  sync.WaitGroup
 	hurried  bool          // settle ran out of time while deliveries still came
 	finished chan struct{} // closed when all publishers have ended; nil without any
@@ -326,9 +326,19 @@ func (r *run) due() int64 {
 func (r *run) complete() bool {
 	due := r.due()
 	r.target.Store(due)
-	return r.unconfirmed() == 0 && r.m.consumed.Load() >= due
+	return r.awaited() == 0 && r.m.consumed.Load() >= due
 }
 
+// awaited is how many publishes will still be confirmed or refused.
+func (r *run) awaited() int64 {
+	n := int64(0)
+	for _, pc := range r.pubs {
+		n += pc.awaited()
+	}
+	return n
+}
+
+// unconfirmed is how many publishes have no confirm.
 func (r *run) unconfirmed() int64 {
 	n := int64(0)
 	for _, pc := range r.pubs {
