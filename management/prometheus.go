@@ -22,7 +22,7 @@ func (s *Server) Metrics() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.aggregated())
 	mux.HandleFunc("GET /metrics/per-object", func(w http.ResponseWriter, r *http.Request) {
-		s.serveObjects(w, r, selection{prefix: "rabbitmq_", ours: "leveret_"})
+		s.serveObjects(w, r, r.URL.Path, selection{prefix: "rabbitmq_", ours: "leveret_"})
 	})
 	mux.HandleFunc("GET /metrics/detailed", s.serveDetailed)
 	mux.Handle("GET /metrics/memory-breakdown", s.gathered(memoryCollector{s}))
@@ -39,7 +39,7 @@ func (s *Server) gathered(from ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(from...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.serveScrape(w, r, func(x *exposition) { x.gather(registry, s.metricsOptions()) })
+		s.serveScrape(w, r, r.URL.Path, func(x *exposition) { x.gather(registry, s.metricsOptions()) })
 	})
 }
 
@@ -82,7 +82,13 @@ func (s *Server) serveDetailed(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "queue is not a regular expression: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	s.serveObjects(w, r, pick)
+	s.serveObjects(w, r, r.URL.Path+"?"+detailedKey(q), pick)
+}
+
+// detailedKey is what serveDetailed looks at of a query, in one order.
+func detailedKey(q url.Values) string {
+	names := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+	return url.Values{"family": names(q["family"]), "vhost": names(q["vhost"]), "queue": {q.Get("queue")}}.Encode()
 }
 
 func queuePattern(q url.Values) (*regexp.Regexp, error) {
@@ -94,8 +100,8 @@ func queuePattern(q url.Values) (*regexp.Regexp, error) {
 
 // serveObjects answers with metrics by object. Making them waits for its turn, as
 // lists of that length do.
-func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, pick selection) {
-	s.serveScrape(w, r, func(x *exposition) {
+func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, key string, pick selection) {
+	s.serveScrape(w, r, key, func(x *exposition) {
 		s.heavy <- struct{}{}
 		defer func() { <-s.heavy }()
 		(&objects{x, s, pick}).write()

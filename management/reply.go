@@ -107,15 +107,16 @@ func (r *request) write(status int, body any) {
 func (r *request) writeRaw(status int, b []byte) {
 	h := r.w.Header()
 	setJSON(h)
+	to := steady(r.w)
 	if len(b) >= gzipFrom && r.takesGzip() {
 		h.Set("Content-Encoding", "gzip")
 		r.w.WriteHeader(status)
-		r.s.writeGzip(r.w, b)
+		r.s.writeGzip(to, b)
 		return
 	}
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	r.w.WriteHeader(status)
-	r.w.Write(b) // the client has gone if this fails
+	to.Write(b) // the client has gone if this fails
 }
 
 // contentPolicy is what a browser may run of an answer (RabbitMQ 4.0).
@@ -175,6 +176,36 @@ func (s *Server) release(b *[]byte) {
 // slowClient is how long a client may take for one bit of an answer that is sent in
 // bits, and for the next bytes of a body.
 const slowClient = 30 * time.Second
+
+// steadyBit is the bit of an answer that is there as a whole, in bytes.
+const steadyBit = 64 << 10
+
+// A steadyWriter sends such an answer in bits: a client that does not read is cut off,
+// and keeps none in memory for longer. The http.Server takes the deadline away for the
+// next request. It belongs to its goroutine.
+type steadyWriter struct {
+	w       io.Writer
+	control *http.ResponseController
+	left    int // of the bit that is being sent
+}
+
+func steady(w http.ResponseWriter) *steadyWriter {
+	return &steadyWriter{w: w, control: http.NewResponseController(w)}
+}
+
+// Write implements io.Writer.
+func (s *steadyWriter) Write(b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		if s.left <= 0 {
+			s.control.SetWriteDeadline(time.Now().Add(slowClient)) // a test's writer has none
+			s.left = steadyBit
+		}
+		var wrote int
+		wrote, err = s.w.Write(b[n:min(n+s.left, len(b))])
+		n, s.left = n+wrote, s.left-wrote
+	}
+	return n, err
+}
 
 // begin begins an answer in JSON that is sent in bits. Send says whether the client
 // still wants it; nil is the end.

@@ -16,7 +16,7 @@ type scrapes struct {
 	byKey map[string]*scrape
 }
 
-// A scrape is the answer to one path and query.
+// A scrape is the answer to one path and what it looks at of the query.
 type scrape struct {
 	mu   sync.Mutex // guards the fields below; held while the answer is made or compressed
 	at   time.Time  // when it was ready; zero before
@@ -29,7 +29,7 @@ type scrape struct {
 // maxScrapes bounds the different answers that are kept.
 const maxScrapes = 32
 
-// of is where answers to this path and query are shared.
+// of is where answers to this path and query are shared, which the key is made of.
 func (s *scrapes) of(key string) *scrape {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,13 +98,13 @@ func (c *scrape) forget() {
 	}
 }
 
-// serveScrape answers a scrape.
-func (s *Server) serveScrape(w http.ResponseWriter, r *http.Request, build func(x *exposition)) {
+// serveScrape answers a scrape. Those with the same key have the same answer.
+func (s *Server) serveScrape(w http.ResponseWriter, r *http.Request, key string, build func(x *exposition)) {
 	var compress func([]byte) []byte
 	if acceptsGzip(r.Header) {
 		compress = s.compress
 	}
-	b, gz := s.scrapes.of(r.URL.Path+"?"+r.URL.RawQuery).answer(build, compress)
+	b, gz := s.scrapes.of(key).answer(build, compress)
 	h := w.Header()
 	h.Set("Content-Type", expositionType)
 	h.Set("Vary", "accept-encoding")
@@ -113,7 +113,7 @@ func (s *Server) serveScrape(w http.ResponseWriter, r *http.Request, build func(
 		b = gz
 	}
 	h.Set("Content-Length", strconv.Itoa(len(b)))
-	w.Write(b) // the client has gone if this fails
+	steady(w).Write(b) // the client has gone if this fails
 }
 
 func (s *Server) compress(b []byte) []byte {

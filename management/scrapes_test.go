@@ -1,12 +1,18 @@
 package management
 
 import (
+	"bufio"
 	"compress/gzip"
+	"crypto/rand"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +79,72 @@ func TestScrapesOfManyQueriesKeepFew(t *testing.T) {
 	}
 	if n := len(s.byKey); n > maxScrapes {
 		t.Errorf("%d are kept, want at most %d", n, maxScrapes)
+	}
+}
+
+func TestTheQueryDoesNotMakeAnotherAnswer(t *testing.T) {
+	a := newAPI(t, nil)
+	h := a.s.Metrics()
+	for _, path := range []string{
+		"/metrics?x=1", "/metrics?x=2", "/metrics/per-object?x=1", "/metrics/per-object?x=2", "/metrics/memory-breakdown?x=1", "/metrics/memory-breakdown",
+		"/metrics/detailed?family=a&family=b&x=1", "/metrics/detailed?family=b&family=a&family=a&queue=",
+		"/metrics/detailed?family=a", "/metrics/detailed?family=a&vhost=v", "/metrics/detailed?family=a&queue=q",
+	} {
+		if w := ask(t, h, "GET", path, nil); w.Code != 200 {
+			t.Errorf("%s = %d", path, w.Code)
+		}
+	}
+	if n := len(a.s.scrapes.byKey); n != 7 {
+		t.Errorf("%d different answers %q, want 7", n, slices.Sorted(maps.Keys(a.s.scrapes.byKey)))
+	}
+}
+
+// What is sent in one piece is held while it is sent: who does not read may not hold it
+// for long.
+func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
+	for _, coding := range []string{"", "gzip"} {
+		for _, path := range []string{"/metrics/per-object", "/api/definitions"} {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAPI(t, nil)
+				a.user("admin", "administrator")
+				for range 300 { // more than fits into the server's buffer, compressed, too
+					a.do("PUT", "/queues/%2F/"+rand.Text()+rand.Text(), "", 201)
+				}
+				serve := a.s.Serve
+				if strings.HasPrefix(path, "/metrics") {
+					serve = a.s.ServeMetrics
+				}
+				client, server := net.Pipe()
+				l := one{conns: make(chan net.Conn, 1)}
+				l.conns <- server
+				var serving sync.WaitGroup
+				serving.Go(func() { serve(t.Context(), l) })
+				get := func(path string) {
+					fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWRtaW46c2VjcmV0\r\nAccept-Encoding: %s\r\n\r\n", path, coding)
+				}
+				answers := bufio.NewReader(client)
+				for _, path := range []string{path, "/", path} {
+					get(path)
+					w, err := http.ReadResponse(answers, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if n, err := io.Copy(io.Discard, w.Body); err != nil || path != "/" && w.StatusCode != 200 {
+						t.Errorf("%s: status %d, %d bytes, error %v", path, w.StatusCode, n, err)
+					}
+					time.Sleep(2 * slowClient) // between two requests
+				}
+				get(path)
+				time.Sleep(slowClient + 1)
+				if n, err := client.Read(make([]byte, 1)); err != io.EOF {
+					t.Errorf("%s %q: %d bytes and error %v for who has not read for %s, want the end", path, coding, n, err, slowClient)
+				}
+				client.Close()
+				close(l.conns)
+				a.s.Shutdown(t.Context())
+				serving.Wait()
+			})
+		}
 	}
 }
 
