@@ -113,7 +113,7 @@ func ownVersion(ctx context.Context, cfg config.Config, env func(string) (string
 		Node    string `json:"node"`
 		Version string `json:"rabbitmq_version"`
 	}
-	if cfg.DataDir != "" {
+	if cfg.DataDir != "" && !cfg.InMemory { // else the folder is another broker's
 		if path := adminSocket(cfg.DataDir, env); path != "" {
 			a := &api{base: "http://127.0.0.1", shown: path, http: &http.Client{Transport: overSocket(path)}, local: true}
 			err := a.get(ctx, apiPath("overview"), &o)

@@ -238,6 +238,19 @@ func TestDoctorFindsTheBrokerOfItsFolder(t *testing.T) {
 	}
 }
 
+// A broker in memory has no folder: who answers in it has the ports for itself.
+func TestDoctorKnowsABrokerInMemory(t *testing.T) {
+	cfg := config.Default()
+	cfg.DataDir, cfg.ManagementListen = startOnDisk(t), nobody
+	if _, err := ownVersion(t.Context(), cfg, os.LookupEnv); err != nil {
+		t.Error(err)
+	}
+	cfg.InMemory = true
+	if version, err := ownVersion(t.Context(), cfg, os.LookupEnv); err == nil {
+		t.Errorf("the broker on disk, %s, is taken for one in memory", version)
+	}
+}
+
 // What answers at the usual address with the usual login may be a RabbitMQ.
 func TestDoctorKnowsItsBroker(t *testing.T) {
 	overview := ""
