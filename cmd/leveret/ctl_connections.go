@@ -34,13 +34,13 @@ func connectionListings() []listing {
 func connectionCommands() []command {
 	return []command{
 		{use: "close_connection CONNECTION [REASON]", short: "Close a connection; list_connections name shows what to give", args: cobra.RangeArgs(1, 2), run: closeConnection},
-		{use: "close_all_connections [REASON]", short: "Close the connections of a virtual host, or all with --global", args: cobra.MaximumNArgs(1), run: closeAllConnections,
+		{use: "close_all_connections REASON", short: "Close the connections of a virtual host, or all with --global", args: cobra.ExactArgs(1), run: closeAllConnections,
 			flags: func(f *pflag.FlagSet) {
 				f.Bool("global", false, "in all virtual hosts")
 				f.Int("limit", 0, "close at most so many; 0 is all")
 				f.Int("per-connection-delay", 0, "how many `milliseconds` to wait after each")
 			}},
-		{use: "close_all_user_connections USER [REASON]", short: "Close all connections of a user", args: cobra.RangeArgs(1, 2), run: closeUserConnections},
+		{use: "close_all_user_connections USER REASON", short: "Close all connections of a user", args: cobra.ExactArgs(2), run: closeUserConnections},
 	}
 }
 

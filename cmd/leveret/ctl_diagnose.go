@@ -75,7 +75,7 @@ func restartVHost(ctx context.Context, s *session, _ []string) error {
 	}
 	s.say("Trying to restart vhost '%s' on node '%s' ...", s.opts.vhost, n.text("name"))
 	err = s.api.post(ctx, apiPath("vhosts", s.opts.vhost, "start", n.text("name")), nil, nil)
-	return orMissing(err, exitData, "Virtual host '%s' does not exist", s.opts.vhost)
+	return orMissing(err, exitSoftware, "Failed to start vhost '%s' on node '%s': it does not exist", s.opts.vhost, n.text("name"))
 }
 
 func policiesThatMatch(ctx context.Context, s *session, args []string) error {

@@ -103,9 +103,15 @@ func setVHostLimits(ctx context.Context, s *session, args []string) error {
 	return s.setLimits(ctx, apiPath("vhost-limits", s.opts.vhost), args[0], missingVHost(s.opts.vhost))
 }
 
+// clearVHostLimits takes it for an error that there are none (RabbitMQ 4.0).
 func clearVHostLimits(ctx context.Context, s *session, _ []string) error {
 	s.say("Clearing vhost %q limits ...", s.opts.vhost)
-	return s.clearLimits(ctx, apiPath("vhost-limits", s.opts.vhost), missingVHost(s.opts.vhost))
+	path, none := apiPath("vhost-limits", s.opts.vhost), exitf(exitUnavailable, "Parameter does not exist: vhost '%s' has no limits", s.opts.vhost)
+	var list []object
+	if err := s.api.get(ctx, path, &list); err == nil && len(list) == 0 {
+		return none
+	}
+	return s.clearLimits(ctx, path, none)
 }
 
 // clearLimits removes all limits that there are below a path.
@@ -147,7 +153,7 @@ func listUserLimits(ctx context.Context, s *session, args []string) error {
 func setUserLimits(ctx context.Context, s *session, args []string) error {
 	s.say("Setting user limits to \"%s\" for user %q ...", args[1], args[0])
 	if _, err := s.user(ctx, args[0]); err != nil {
-		return err
+		return orMissingUser(err, args[0])
 	}
 	return s.setLimits(ctx, apiPath("user-limits", args[0]), args[1], missingUser(args[0]))
 }
@@ -160,5 +166,5 @@ func clearUserLimits(ctx context.Context, s *session, args []string) error {
 		s.say("Clearing all limits for user %q ...", args[0])
 		return s.clearLimits(ctx, path, missingUser(args[0]))
 	}
-	return noSuchUser(s.api.delete(ctx, path+apiPath(args[1])), args[0])
+	return orMissingUser(s.api.delete(ctx, path+apiPath(args[1])), args[0])
 }

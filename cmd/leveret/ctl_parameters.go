@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/spf13/cobra"
 )
@@ -23,6 +24,9 @@ func listParameters(ctx context.Context, s *session, _ []string) error {
 	var all, list []object
 	if err := s.api.get(ctx, apiPath("parameters"), &all); err != nil {
 		return err
+	}
+	if isStatus(s.api.get(ctx, apiPath("vhosts", s.opts.vhost), nil), http.StatusNotFound) {
+		return missingVHost(s.opts.vhost)
 	}
 	for _, o := range all {
 		if o.text("vhost") == s.opts.vhost {

@@ -40,7 +40,12 @@ func missingVHost(name string) *exitError {
 	return exitf(exitData, "Virtual host '%s' does not exist", name)
 }
 
-func missingUser(name string) *exitError { return exitf(exitNoUser, "User %q does not exist", name) }
+// missingUser is of the commands that list a user's permissions or are about its limits
+// or clear its password: RabbitMQ 4.0 has another exit code there than where it changes
+// the user, see noSuchUser.
+func missingUser(name string) *exitError {
+	return exitf(exitUnavailable, "User %q does not exist", name)
+}
 
 func listPermissions(ctx context.Context, s *session, _ []string) error {
 	if s.on("global") {
@@ -93,11 +98,11 @@ func clearPermissions(ctx context.Context, s *session, args []string) error {
 }
 
 // cleared deletes a user's permissions. It is no error that there are none, nor
-// that there is no such user, but that there is no such vhost (RabbitMQ 4.0).
+// that there is no such user or no such vhost (RabbitMQ 4.0).
 func (s *session) cleared(ctx context.Context, user, path string) error {
 	err := s.api.delete(ctx, path)
 	found := s.vhostOrUser(ctx, user, err)
-	if e, ok := errors.AsType[*exitError](found); ok && e.code == exitNoUser || isStatus(found, http.StatusNotFound) {
+	if e, ok := errors.AsType[*exitError](found); ok && (e.code == exitNoUser || e.code == exitData) || isStatus(found, http.StatusNotFound) {
 		return nil
 	}
 	return found

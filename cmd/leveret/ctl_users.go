@@ -41,6 +41,15 @@ func noSuchUser(err error, name string) error {
 	return orMissing(err, exitNoUser, "User %q does not exist", name)
 }
 
+// orMissingUser is noSuchUser with the exit code of missingUser.
+func orMissingUser(err error, name string) error {
+	e, ok := errors.AsType[*exitError](err)
+	if isStatus(err, http.StatusNotFound) || ok && e.code == exitNoUser {
+		return missingUser(name)
+	}
+	return err
+}
+
 // A userBody is a user as the API takes it. What is left out is taken away.
 type userBody struct {
 	Password  string   `json:"password,omitempty"`
@@ -114,7 +123,7 @@ func clearPassword(ctx context.Context, s *session, args []string) error {
 	s.say("Clearing password for user %q ...", args[0])
 	u, err := s.user(ctx, args[0])
 	if err != nil {
-		return err
+		return orMissingUser(err, args[0])
 	}
 	return s.api.do(ctx, http.MethodPut, apiPath("users", args[0]), map[string]any{"password_hash": "", "tags": u.Tags}, nil)
 }
