@@ -23,9 +23,6 @@ func (b *Broker) reset() error {
 		if err := b.vhosts.Delete(name); err != nil {
 			return err
 		}
-		if err := b.authority.DropVHost(name); err != nil {
-			return err
-		}
 	}
 	if err := b.authority.Reset(); err != nil {
 		return err
