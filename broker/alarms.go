@@ -140,11 +140,15 @@ func (a *alarms) checkMemory() time.Duration {
 func (a *alarms) setMemory(high bool, used int64) {
 	a.memory = high
 	a.server.SetAlarm("memory", high)
-	if high {
-		a.log.Warn("memory alarm set: publishers are blocked until memory is free again", zap.Int64("used", used), zap.Int64("limit", a.memoryLimit()))
-		return
+	limit := a.memoryLimit()
+	switch {
+	case high && limit == 0:
+		a.log.Warn("memory alarm set: publishers are blocked until set_vm_memory_high_watermark is more than 0", zap.Int64("used", used))
+	case high:
+		a.log.Warn("memory alarm set: publishers are blocked until memory is free again", zap.Int64("used", used), zap.Int64("limit", limit))
+	default:
+		a.log.Info("memory alarm cleared", zap.Int64("used", used), zap.Int64("limit", limit))
 	}
-	a.log.Info("memory alarm cleared", zap.Int64("used", used), zap.Int64("limit", a.memoryLimit()))
 }
 
 // pageOut makes idle queues give up what they keep in memory. Queues in use do

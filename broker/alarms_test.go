@@ -56,6 +56,24 @@ func TestMemoryAlarm(t *testing.T) {
 	}
 }
 
+// A limit of 0 blocks publishers whatever is free, until there is another.
+func TestMemoryAlarmWithoutMemory(t *testing.T) {
+	a, _, _, logs := newTestAlarms(t)
+	for _, tt := range []struct {
+		limit int64
+		want  string
+	}{{0, "low on memory"}, {1000, ""}} {
+		a.setMemoryLimit(tt.limit)
+		a.checkMemory()
+		if got := a.server.Alarm(); got != tt.want {
+			t.Errorf("limit %d: alarm %q, want %q", tt.limit, got, tt.want)
+		}
+	}
+	if n := logs.FilterMessageSnippet("until memory is free").Len(); n > 0 {
+		t.Error("the log says that free memory ends it")
+	}
+}
+
 // With little room left memory is looked at often, with much of it seldom.
 func TestMemoryIsLookedAtBeforeItCanFillUp(t *testing.T) {
 	a, _, used, _ := newTestAlarms(t)
