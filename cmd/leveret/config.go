@@ -44,7 +44,8 @@ func configCheckCommand() *cobra.Command {
 		Long: "check reads flags, environment and files as serve does, and prints each setting\n" +
 			"that is not a default with where it comes from. It does not start a broker.\n" +
 			"All that is wrong is reported; the exit code is then 78. Where the package is installed\n" +
-			"and nothing names another broker, root sees the configuration of its service.",
+			"and nothing names a folder, a configuration file or a broker in memory, root sees the\n" +
+			"configuration of its service.",
 		Args: cobra.NoArgs,
 	}
 	addSettings(cmd.Flags())

@@ -77,8 +77,8 @@ func doctorCommand() *cobra.Command {
 		Short: "Check the machine, the data folder and the configuration, and say what to do",
 		Long: "doctor takes the flags and variables of serve, looks at what a broker with them would run on, and at the one that\n" +
 			"runs. It changes nothing but for a small file in the data folder, which it removes. The exit code is 0 if all is\n" +
-			"well, 1 if there are warnings, 2 if there are errors. Where the package is installed and nothing names another\n" +
-			"broker, root looks at its service.",
+			"well, 1 if there are warnings, 2 if there are errors. Where the package is installed and nothing names a\n" +
+			"folder, a configuration file or a broker in memory, root looks at its service.",
 		Args: cobra.NoArgs,
 	}
 	addSettings(cmd.Flags())
