@@ -30,9 +30,10 @@ type certificate struct {
 	// mu guards the fields below. It is held while the files are read, at most
 	// once a second.
 	mu      sync.Mutex
-	current *tls.Config // immutable itself
-	looked  time.Time   // when the files were looked at last
-	files   []fileState // what they were then
+	current *tls.Config         // immutable itself
+	roots   []*x509.Certificate // who signs clients' certificates, in current
+	looked  time.Time           // when the files were looked at last
+	files   []fileState         // what they were then
 }
 
 // A fileState tells whether a file was changed.
@@ -46,8 +47,8 @@ func newCertificate(cfg config.TLS, log *zap.Logger) (*certificate, error) {
 	c := &certificate{cfg: cfg, log: log}
 	c.looked, c.files = time.Now(), c.state()
 	var err error
-	if c.current, err = tlsConfig(cfg); err == nil {
-		c.warnOfEnd(c.current, time.Now())
+	if c.current, c.roots, err = tlsConfig(cfg); err == nil {
+		c.warnOfEnd(c.current, c.roots, time.Now())
 	}
 	return c, err
 }
@@ -62,12 +63,18 @@ func (c *certificate) config() *tls.Config {
 
 // get is the current configuration; changed files are read first.
 func (c *certificate) get() *tls.Config {
+	t, _ := c.inUse()
+	return t
+}
+
+// inUse is the same, with the roots.
+func (c *certificate) inUse() (t *tls.Config, roots []*x509.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.looked) >= lookEvery {
 		c.lookLocked()
 	}
-	return c.current
+	return c.current, c.roots
 }
 
 // lookLocked reads the files if they are not what they were. What cannot be used
@@ -95,13 +102,13 @@ func (c *certificate) reload() error {
 // must be held.
 func (c *certificate) reloadLocked(files []fileState) error {
 	c.files = files
-	fresh, err := tlsConfig(c.cfg)
+	fresh, roots, err := tlsConfig(c.cfg)
 	if err != nil {
 		return err
 	}
-	c.current = fresh
+	c.current, c.roots = fresh, roots
 	c.log.Info("certificate loaded", zap.String("file", c.cfg.Cert))
-	c.warnOfEnd(fresh, time.Now())
+	c.warnOfEnd(fresh, roots, time.Now())
 	return nil
 }
 
@@ -121,13 +128,13 @@ func (c *certificate) state() []fileState {
 	return states
 }
 
-// tlsConfig reads the files of a certificate.
-func tlsConfig(cfg config.TLS) (*tls.Config, error) {
+// tlsConfig reads the files of a certificate. The roots are those of ClientCAs.
+func tlsConfig(cfg config.TLS) (t *tls.Config, roots []*x509.Certificate, err error) {
 	cert, err := keyPair(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	t := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: nil}
+	t = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: nil}
 	if len(cfg.Versions) > 0 {
 		t.MinVersion = version(cfg.Versions[0])
 		t.MaxVersion = version(cfg.Versions[len(cfg.Versions)-1])
@@ -138,19 +145,23 @@ func tlsConfig(cfg config.TLS) (*tls.Config, error) {
 		}
 	}
 	if cfg.CACert != "" { // a wrong file is told of even if nobody is verified yet, as by RabbitMQ 4.0
-		if t.ClientCAs, err = readRoots(cfg.CACert); err != nil {
-			return nil, err
+		if roots, err = readRoots(cfg.CACert); err != nil {
+			return nil, nil, err
+		}
+		t.ClientCAs = x509.NewCertPool()
+		for _, root := range roots {
+			t.ClientCAs.AddCert(root)
 		}
 	}
 	if !cfg.VerifyPeer {
-		return t, nil
+		return t, roots, nil
 	}
 	t.ClientAuth = tls.VerifyClientCertIfGiven
 	if cfg.RequirePeer {
 		t.ClientAuth = tls.RequireAndVerifyClientCert
 	}
 	t.VerifyConnection = func(s tls.ConnectionState) error { return checkDepth(s.VerifiedChains, cfg.Depth) }
-	return t, nil
+	return t, roots, nil
 }
 
 // version is the number of a version that config has checked.
@@ -180,13 +191,23 @@ func checkDepth(chains [][]*x509.Certificate, depth int) error {
 	return fmt.Errorf("more than %d certificates between the client's and its root: raise ssl_options.depth to allow that", depth)
 }
 
-func readRoots(name string) (*x509.CertPool, error) {
+// readRoots reads the certificates of a file, at least one. What else is in it is
+// left out.
+func readRoots(name string) ([]*x509.Certificate, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return nil, readable("certificates of the authorities", err)
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(b) {
+	var roots []*x509.Certificate
+	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
+			continue
+		}
+		if root, err := x509.ParseCertificate(block.Bytes); err == nil {
+			roots = append(roots, root)
+		}
+	}
+	if len(roots) == 0 {
 		return nil, fmt.Errorf("%s has no certificate: want PEM with BEGIN CERTIFICATE", name)
 	}
 	return roots, nil

@@ -100,24 +100,28 @@ func checkProtocols(r *request) (reply, error) {
 	return ok(object{{"status", "ok"}, {"protocol", protocolName(asked)}})
 }
 
-// A Certificate is one that a listener uses.
+// A Certificate is one that a listener uses: its own, one of the chain that it
+// shows, or an authority's.
 type Certificate struct {
-	File     string // where it was read from
-	Subject  string
-	NotAfter time.Time // when it expires, or the first of its chain does
+	File                string // where it was read from
+	Subject             string
+	NotBefore, NotAfter time.Time
 }
 
-// day is what units of expirations are made of, in RabbitMQ's measure.
-const day = 24 * time.Hour
+// day and month are what units of expirations are made of, in RabbitMQ's measure.
+const (
+	day   = 24 * time.Hour
+	month = 365 * day / 12
+)
 
-// checkCertificates fails if a certificate expires soon. Without TLS there is
-// none.
+// checkCertificates fails if a certificate expires soon or is not valid yet.
+// Without TLS there is none.
 func checkCertificates(r *request) (reply, error) {
 	n, err := strconv.Atoi(r.arg("within"))
 	if err != nil || n < 0 || n > 10_000 {
 		return reply{}, badRequest("Invalid expiration value.")
 	}
-	unit, known := map[string]time.Duration{"days": day, "weeks": 7 * day, "months": 30 * day, "years": 365 * day}[r.arg("unit")]
+	unit, known := map[string]time.Duration{"days": day, "weeks": 7 * day, "months": month, "years": 365 * day}[r.arg("unit")]
 	if !known {
 		return reply{}, badRequest("Time unit not recognised. Supported units: days, weeks, months, years.")
 	}
@@ -127,10 +131,12 @@ func checkCertificates(r *request) (reply, error) {
 	if r.s.cfg.Certificates == nil {
 		return healthy(r)
 	}
-	expired, deadline := []object{}, time.Now().Add(time.Duration(n)*unit)
+	now := time.Now()
+	expired, deadline := []object{}, now.Add(time.Duration(n)*unit)
 	for _, c := range r.s.cfg.Certificates() {
-		if c.NotAfter.Before(deadline) {
+		if c.NotAfter.Before(deadline) || c.NotBefore.After(now) {
 			expired = append(expired, object{{"node", r.s.cfg.Node}, {"certfile", c.File}, {"subject", c.Subject},
+				{"certfile_valid_from", c.NotBefore.UTC().Format(time.RFC3339)},
 				{"certfile_expires_on", c.NotAfter.UTC().Format(time.RFC3339)}})
 		}
 	}

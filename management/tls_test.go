@@ -26,7 +26,7 @@ func TestConnectionWithTLS(t *testing.T) {
 func TestCertificatesThatExpireSoon(t *testing.T) {
 	a := newAPI(t, func(c *Config) {
 		c.Certificates = func() []Certificate {
-			return []Certificate{{"soon.pem", "CN=soon", time.Now().Add(10 * day)}, {"late.pem", "CN=late", time.Now().Add(1000 * day)}}
+			return []Certificate{{"soon.pem", "CN=soon", time.Time{}, time.Now().Add(10 * day)}, {"late.pem", "CN=late", time.Time{}, time.Now().Add(1000 * day)}}
 		}
 	})
 	a.is("/health/checks/certificate-expiration/1/weeks", `{"status":"ok"}`)
@@ -38,6 +38,28 @@ func TestCertificatesThatExpireSoon(t *testing.T) {
 	a.do("GET", "/health/checks/certificate-expiration/10000/years", "", http.StatusServiceUnavailable)
 	a.do("GET", "/health/checks/certificate-expiration/-1/days", "", 400)
 	a.do("GET", "/health/checks/certificate-expiration/1/moons", "", 400)
+}
+
+// A month is 365/12 days (RabbitMQ 4.0).
+func TestMonthsOfExpirations(t *testing.T) {
+	left := time.Duration(0)
+	a := newAPI(t, func(c *Config) {
+		c.Certificates = func() []Certificate { return []Certificate{{NotAfter: time.Now().Add(left)}} }
+	})
+	left = 30*day + 9*time.Hour
+	a.do("GET", "/health/checks/certificate-expiration/1/months", "", http.StatusServiceUnavailable)
+	left = 30*day + 11*time.Hour
+	a.do("GET", "/health/checks/certificate-expiration/1/months", "", 200)
+}
+
+// Clients refuse a certificate that is not valid yet, too.
+func TestCertificateThatIsNotValidYet(t *testing.T) {
+	a := newAPI(t, func(c *Config) {
+		c.Certificates = func() []Certificate {
+			return []Certificate{{"early.pem", "CN=early", time.Now().Add(time.Hour), time.Now().Add(1000 * day)}}
+		}
+	})
+	a.do("GET", "/health/checks/certificate-expiration/1/weeks", "", http.StatusServiceUnavailable)
 }
 
 // What an http.Server complains of is the client's affair.
