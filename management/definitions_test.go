@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leveretmq/leveret/frames"
 )
 
 // fill makes one of everything in a vhost.
@@ -48,6 +50,23 @@ func TestDefinitionsRoundTrip(t *testing.T) {
 	if w := to.request("GET", "/whoami", "", as("u")); w.Code != 200 {
 		t.Errorf("login of an imported user: %d", w.Code)
 	}
+}
+
+// A headers binding tells integers from doubles.
+func TestDefinitionsKeepTypesOfNumbers(t *testing.T) {
+	from, to := newAPI(t, nil), newAPI(t, nil)
+	from.do("PUT", "/queues/%2F/q", "", 201)
+	from.do("POST", "/bindings/%2F/e/amq.headers/q/q", `{"arguments":{"f":3.0,"l":[1e20,7],"n":9007199254740993}}`, 201)
+	to.do("POST", "/definitions", from.request("GET", "/definitions", "", nil).Body.String(), 204)
+	v, _ := to.vhosts.Get("/")
+	want := frames.Table{{Name: "f", Value: 3.0}, {Name: "l", Value: []any{1e20, int64(7)}}, {Name: "n", Value: int64(9007199254740993)}}
+	for b := range v.Bindings() {
+		if !reflect.DeepEqual(b.Arguments, want) {
+			t.Errorf("imported %#v\nwant %#v", b.Arguments, want)
+		}
+		return
+	}
+	t.Error("the binding is not there")
 }
 
 func TestDefinitionsOrderOfMembers(t *testing.T) {

@@ -170,9 +170,42 @@ func appendTable(dst []byte, t frames.Table) []byte {
 		}
 		dst = appendText(dst, f.Name)
 		dst = append(dst, ':')
-		dst = appendJSON(dst, f.Value)
+		dst = appendField(dst, f.Value)
 	}
 	return append(dst, '}')
+}
+
+// appendField appends a value of a field table. A double has a point or an exponent,
+// so that it is one when it is read back: it never equals an integer (RabbitMQ 4.0).
+func appendField(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case float64:
+		return appendDouble(dst, v)
+	case float32:
+		return appendDouble(dst, float64(v))
+	case []any:
+		dst = append(dst, '[')
+		for i := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendField(dst, v[i])
+		}
+		return append(dst, ']')
+	}
+	return appendJSON(dst, v)
+}
+
+func appendDouble(dst []byte, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return append(dst, "null"...)
+	}
+	start := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'g', -1, 64)
+	if !bytes.ContainsAny(dst[start:], ".e") {
+		dst = append(dst, ".0"...)
+	}
+	return dst
 }
 
 // appendFloat appends an integral number without a point. JSON has neither NaN
