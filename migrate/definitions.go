@@ -1,12 +1,14 @@
 package migrate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -43,7 +45,9 @@ type definitions map[string]json.RawMessage
 func (d definitions) section(name string) ([]item, error) {
 	var list []item
 	if raw, there := d[name]; there {
-		if err := json.Unmarshal(raw, &list); err != nil {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber() // 3.0 and 3 are different arguments, and integers have 64 bits
+		if err := dec.Decode(&list); err != nil {
 			return nil, fmt.Errorf("the section %s of the definitions is no list of objects: %w", name, err)
 		}
 	}
@@ -207,17 +211,43 @@ func arguments(i item) map[string]any {
 	return args
 }
 
-// canonical is a value as JSON, with the keys of objects in order; nothing is as
-// an empty object.
+// canonical is a value as JSON, with the keys of objects in order and each number in
+// one form; nothing is as an empty object.
 func canonical(v any) string {
 	if args, isTable := v.(map[string]any); isTable && len(args) == 0 {
 		return "{}"
 	}
-	raw, err := json.Marshal(v)
+	raw, err := json.Marshal(sameNumbers(v))
 	if err != nil {
 		return fmt.Sprint(v)
 	}
 	return string(raw)
+}
+
+// sameNumbers is a value in which equal doubles are written alike: brokers write
+// 1.0e3, 1e+03 or 1000.0.
+func sameNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		f, err := v.Float64()
+		if err != nil || !strings.ContainsAny(v.String(), ".eE") {
+			return v
+		}
+		return json.Number(strconv.FormatFloat(f, 'e', -1, 64))
+	case map[string]any:
+		same := make(map[string]any, len(v))
+		for key, value := range v {
+			same[key] = sameNumbers(value)
+		}
+		return same
+	case []any:
+		same := make([]any, len(v))
+		for i := range v {
+			same[i] = sameNumbers(v[i])
+		}
+		return same
+	}
+	return v
 }
 
 // describe is the name of a definition, in full: what makes it another one.

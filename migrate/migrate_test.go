@@ -266,6 +266,47 @@ func TestDefinitionsArrive(t *testing.T) {
 	_ = conn.Close()
 }
 
+// A headers binding tells integers from doubles, and takes all 64 bits.
+func TestArgumentsKeepTheirNumbers(t *testing.T) {
+	from, to := startBroker(t), startBroker(t)
+	args := json.RawMessage(`{"f":3.0,"g":1.0e3,"n":9007199254740993}`)
+	if err := from.API.do(t.Context(), "POST", "/bindings/%2F/e/amq.headers/e/amq.fanout", item{"arguments": args}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if report := run(t, from, to, Options{}); len(report.Refused) > 0 {
+		t.Errorf("refused: %v", report.Refused)
+	}
+	var got []struct{ Arguments json.RawMessage }
+	if err := to.API.do(t.Context(), "GET", "/bindings/%2F/e/amq.headers/e/amq.fanout", nil, &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 || string(got[0].Arguments) != `{"f":3.0,"g":1000.0,"n":9007199254740993}` {
+		t.Errorf("the target has %s, the source %s", got, args)
+	}
+}
+
+// Brokers write the same number differently.
+func TestCanonicalNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{`{"x":1.0e3}`, `{"x":1000.0}`, true},
+		{`[1.0e20]`, `[1e+20]`, true},
+		{`3.0`, `3`, false},
+		{`9007199254740993`, `9007199254740992`, false},
+	} {
+		both := definitions{"bindings": json.RawMessage(`[{"v":` + tt.a + `},{"v":` + tt.b + `}]`)}
+		list, err := both.section("bindings")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := canonical(list[0]["v"]), canonical(list[1]["v"]); (a == b) != tt.same {
+			t.Errorf("%s is %s, %s is %s; want equal: %t", tt.a, a, tt.b, b, tt.same)
+		}
+	}
+}
+
 func TestRefusedDefinitionsAreReported(t *testing.T) {
 	from, to := startBroker(t), startBroker(t)
 	declare(t, open(t, from, "/"), "same", nil)
