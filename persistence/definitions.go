@@ -26,14 +26,18 @@ const (
 	fragmentSize  = 960
 	maxFragmented = 64 << 10
 	maxFragments  = 128 << 10 // with their keys
-	// maxKey is the longest key of a definition, in bytes.
-	maxKey = 32 << 10
+	// longestStored is the longest key of a definition that may be there, in bytes: the
+	// engine takes 65,000 with the kind.
+	longestStored = 65_000 - 2
 )
+
+// MaxKey is the longest key that a definition is stored under, in bytes.
+const MaxKey = 32 << 10
 
 // write makes many changes. They are submitted in their order and together, so
 // that they share as few commits as they fit into.
 func (d *definitions) write(s *Disk, defs []Definition) error {
-	ops := make([]*op, len(defs))
+	ops := make([]*op, 0, len(defs))
 	done := make(chan error, len(defs))
 	d.mu.Lock()
 	for i := range defs {
@@ -42,7 +46,9 @@ func (d *definitions) write(s *Disk, defs []Definition) error {
 			d.mu.Unlock()
 			return err
 		}
-		ops[i] = &op{writes: writes, done: done}
+		if len(writes) > 0 {
+			ops = append(ops, &op{writes: writes, done: done})
+		}
 	}
 	err := s.submitAll(ops...)
 	d.mu.Unlock()
@@ -57,13 +63,16 @@ func (d *definitions) write(s *Disk, defs []Definition) error {
 
 // writesLocked is what one change writes; limit is the largest value, in bytes.
 func (d *definitions) writesLocked(def *Definition, limit int) ([]write, error) {
+	if def.Value == nil && len(def.Key) > longestStored {
+		return nil, nil // there is none
+	}
 	if def.Value == nil {
 		writes := []write{{key: appendDefinitionKey(nil, def.Kind, def.Key), del: true}}
 		return d.trimLocked(writes, def.Kind, def.Key, 0), nil
 	}
 	value := def.Value
-	if len(def.Key) > maxKey {
-		return nil, fmt.Errorf("store a definition under a key of %d bytes: at most %d are allowed; choose a shorter name", len(def.Key), maxKey)
+	if len(def.Key) > MaxKey {
+		return nil, fmt.Errorf("store a definition under a key of %d bytes: at most %d are allowed; choose a shorter name", len(def.Key), MaxKey)
 	}
 	if len(value) > limit {
 		return nil, fmt.Errorf("store a definition of %d bytes: at most %d are allowed", len(value), limit)

@@ -356,12 +356,12 @@ func TestLastIDAfterACrash(t *testing.T) {
 func TestDefinitionsThatAreTooBig(t *testing.T) {
 	s := openTest(t, Options{Dir: t.TempDir()})
 	defer closeTest(t, s)
-	if err := s.Put(Queues, strings.Repeat("k", maxKey+1), nil); err == nil || !strings.Contains(err.Error(), "key of 32769 bytes") {
+	if err := s.Put(Queues, strings.Repeat("k", MaxKey+1), nil); err == nil || !strings.Contains(err.Error(), "key of 32769 bytes") {
 		t.Errorf("Put with a key that is too long = %v", err)
 	}
 	var writes []write
 	for i := range 10 {
-		writes = append(writes, write{key: fmt.Appendf(nil, "%c%0*d", keyPadding, maxKey, i), del: true})
+		writes = append(writes, write{key: fmt.Appendf(nil, "%c%0*d", keyPadding, MaxKey, i), del: true})
 	}
 	if err := s.do(writes); err == nil {
 		t.Error("a transaction of 320 KiB of keys was taken")

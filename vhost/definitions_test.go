@@ -247,7 +247,7 @@ func TestWhatCannotBeStoredIsNotMade(t *testing.T) {
 	s := open(t, newFakeStore())
 	v, _ := s.Get("/")
 	declareQueue(t, v, QueueDeclare{Name: "q", Durable: true})
-	large := strings.Repeat("x", maxStored)
+	large, long := strings.Repeat("x", maxStored), strings.Repeat("n", persistence.MaxKey+1)
 	value := []byte(`"` + large + `"`)
 	_, err := v.DeclareQueue(System, QueueDeclare{Name: "large", Durable: true, Arguments: args("a", large)})
 	for what, err := range map[string]error{
@@ -258,12 +258,18 @@ func TestWhatCannotBeStoredIsNotMade(t *testing.T) {
 		"parameter": v.SetParameter(System, Parameter{"shovel", "s", value}),
 		"global":    s.SetGlobal("g", value),
 		"vhost":     s.Create("v", Options{Description: large, Tags: []string{"x"}}),
+
+		"policy's name":    v.SetPolicy(System, Policy{Name: long, Pattern: "p", Definition: queue.Definition{"max-length": 3}}, true),
+		"parameter's name": v.SetParameter(System, Parameter{"shovel", long, []byte("1")}),
+		"component":        v.SetParameter(System, Parameter{long, "s", []byte("1")}),
+		"global's name":    s.SetGlobal(long, []byte("1")),
+		"vhost's name":     s.Create(long, Options{}),
 	} {
 		if e, ok := errors.AsType[*frames.Error](err); !ok || e.Code != frames.PreconditionFailed {
 			t.Errorf("%s: %.200v, want 406", what, err)
 		}
 	}
-	if got := describe(v); len(got) != 1 || len(v.Policies(false))+len(v.Parameters())+len(s.Globals()) != 0 || len(s.Names()) != 1 {
+	if got := describe(v); len(got) != 1 || len(v.Policies(false))+len(v.Policies(true))+len(v.Parameters())+len(s.Globals()) != 0 || len(s.Names()) != 1 {
 		t.Errorf("something was made: %.500q", got)
 	}
 }

@@ -62,6 +62,9 @@ func (v *VHost) SetParameter(by Actor, p Parameter) error {
 	if err := checkStored("a parameter", len(p.Value)); err != nil {
 		return err
 	}
+	if err := checkKey("a parameter", v.parameterKey(p.Component, p.Name)); err != nil {
+		return err
+	}
 	c, err := v.changeLive()
 	if err != nil {
 		return err
@@ -113,9 +116,13 @@ func (s *Set) SetGlobal(name string, value json.RawMessage) error {
 	if err := checkStored("a global parameter", len(value)); err != nil {
 		return err
 	}
+	key := definitionKey(globalComponent, "", name)
+	if err := checkKey("a global parameter", key); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	s.global[name] = value
-	p := s.definitions.set(persistence.Parameters, definitionKey(globalComponent, "", name),
+	p := s.definitions.set(persistence.Parameters, key,
 		encode(&storedParameter{versioned{definitionVersion}, globalComponent, "", 0, name, value}))
 	s.mu.Unlock()
 	return s.definitions.wait(p)

@@ -76,11 +76,14 @@ func (v *VHost) SetPolicy(by Actor, p Policy, operator bool) error {
 	if err := checkStored("a policy", len(p.encode())); err != nil {
 		return err
 	}
+	component := componentOf(operator)
+	if err := checkKey("a policy", v.parameterKey(component, p.Name)); err != nil {
+		return err
+	}
 	if _, there := p.Definition["queue-master-locator"]; there && v.set.config.RefuseMasterLocator {
 		return frames.Errorf(frames.PreconditionFailed, "Validation failed\n\nuse of deprecated queue-master-locator argument is not permitted")
 	}
 	v.set.noteFederation(p.Definition)
-	component := componentOf(operator)
 	return v.changePolicies(by, func(c *change) error {
 		v.policies.of(operator)[p.Name] = &p
 		c.putParameter(component, p.Name, p.encode())

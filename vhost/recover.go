@@ -128,6 +128,15 @@ func checkStored(what string, size int) error {
 	return nil
 }
 
+// checkKey refuses a name under whose key nothing can be stored.
+func checkKey(what, key string) error {
+	if len(key) > persistence.MaxKey {
+		return frames.Errorf(frames.PreconditionFailed, "%s under a name of %d bytes cannot be stored: at most %d are allowed; choose a shorter name",
+			what, len(key), persistence.MaxKey)
+	}
+	return nil
+}
+
 func checkArguments(t frames.Table) error {
 	return checkStored("arguments", len(encodeArguments(t)))
 }

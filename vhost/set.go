@@ -218,6 +218,9 @@ func (s *Set) CreateBy(by Actor, name string, o Options) error {
 	if err := checkOptions(&o); err != nil {
 		return err
 	}
+	if err := checkKey("a vhost", definitionKey(name)); err != nil {
+		return err
+	}
 	if err := s.lockName(name); err != nil {
 		return err
 	}

@@ -97,6 +97,11 @@ func longKeysSurvive(h *harness) {
 				h.t.Fatalf("Put of %d bytes with a key of %d: %v", size, length, err)
 			}
 		}
+		for _, length := range []int{64_998, 65_000, 70_000} { // longer than any that may be there
+			if err := h.store.Delete(persistence.Parameters, strings.Repeat("d", length)); err != nil {
+				h.t.Fatalf("Delete of a key of %d bytes: %v", length, err)
+			}
+		}
 		h.newLog().append(rec(1))
 		h.reopen()
 		n := 0
