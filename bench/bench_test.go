@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leveretmq/leveret/broker"
 	"github.com/leveretmq/leveret/config"
+	"github.com/leveretmq/leveret/frames"
 )
 
 // startBroker starts a broker in this process that ends with the test.
@@ -137,6 +139,54 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	if r.Delivery == nil || r.Delivery.Count != 500 {
 		t.Errorf("latencies %+v, want 500 of them", r.Delivery)
+	}
+}
+
+func TestTooFewMessagesFailTheRun(t *testing.T) {
+	b := startBroker(t)
+	mustRun(t, b, scenario(t, "messages: 5", "queue: jobs", "consumers: 0", "keep: true", "confirm: 10"))
+	r, err := Run(t.Context(), b, scenario(t, "messages: 10", "queue: jobs", "publishers: 0", "timeout: 200ms"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"5 of 10 messages came"}; r.Consumed != 5 || !slices.Equal(r.Failures, want) {
+		t.Errorf("%d consumed, failures %q, want %q", r.Consumed, r.Failures, want)
+	}
+}
+
+// TestLostConsumersEndTheRun takes the consumers from runs with much time left.
+func TestLostConsumersEndTheRun(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"messages":                    {"messages: 1M", "publishers: 0"},
+		"time":                        {"duration: 30s", "warmup: 0s", "rate: 100"},
+		"messages that are published": {"messages: 1M", "inflight: 10", "rate: 100"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := startBroker(t)
+			other, err := dial(t.Context(), b, 0, churnBuffer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.cut()
+			if err := other.openChannel(1); err != nil {
+				t.Fatal(err)
+			}
+			samples := 0
+			r, err := Run(t.Context(), b, scenario(t, append(lines, "timeout: 30s", "drain-time: 50ms")...), Options{Interval: 20 * time.Millisecond, Progress: func(Sample) {
+				if samples++; samples != 3 {
+					return
+				}
+				if _, err := call[*frames.QueueDeleteOk](other, 1, &frames.QueueDelete{Queue: "leveret-bench.test.0"}); err != nil {
+					t.Error(err)
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Seconds > 10 || !slices.Contains(r.Failures, "the broker cancelled a consumer") {
+				t.Errorf("measured %v s, failures %q", r.Seconds, r.Failures)
+			}
+		})
 	}
 }
 

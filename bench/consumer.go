@@ -19,6 +19,7 @@ type consumer struct {
 	left    uint64 // bytes of its body to come
 	first   bool   // the next body frame is the first
 	pending int    // deliveries since the last ack
+	lost    bool   // the broker has closed its channel or cancelled it
 }
 
 // A subConn is a connection of consumers. Its one goroutine reads, and writes
@@ -31,16 +32,18 @@ type subConn struct {
 	acks      []byte     // what is to be written after this read
 	starting  int        // consumers that have not been accepted yet
 	open      int        // consumers that have not been cancelled
+	served    int        // consumers that are not lost
 	arrivals  tally
 	ready     chan struct{} // closed when all consumers have been accepted
+	gone      chan struct{} // closed when all consumers are lost
 	read      chan struct{} // closed when the reader has ended
 }
 
 // openConsumers opens channels with the consumers numbered from up to but not
 // including to. They get deliveries from then on.
 func (r *run) openConsumers(c *conn, from, to int) (*subConn, error) {
-	sc := &subConn{r: r, c: c, consumers: make([]consumer, to-from), starting: to - from, open: to - from,
-		ready: make(chan struct{}), read: make(chan struct{})}
+	sc := &subConn{r: r, c: c, consumers: make([]consumer, to-from), starting: to - from, open: to - from, served: to - from,
+		ready: make(chan struct{}), gone: make(chan struct{}), read: make(chan struct{})}
 	if !r.sc.AutoAck {
 		sc.every = r.sc.AckEvery
 		if r.sc.Prefetch > 0 {
@@ -77,6 +80,7 @@ func (s *subConn) subscribe(channel uint16, queue string) error {
 // readLoop takes deliveries until the connection ends.
 func (s *subConn) readLoop() {
 	defer close(s.read)
+	defer s.loseAll()
 	for {
 		b := delivered{}
 		for {
@@ -202,10 +206,12 @@ func (s *subConn) method(f frames.Frame, c *consumer) (done bool) {
 		}
 	case id == frames.ChannelCloseID:
 		done := s.r.closedBy(s.c, f)
+		s.lose(c)
 		s.acks = frames.AppendMethod(s.acks, f.Channel, &frames.ChannelCloseOk{})
 		return done
 	case id == frames.BasicCancelID:
 		s.r.failed(fmt.Errorf("the broker cancelled a consumer"))
+		s.lose(c)
 	case id == frames.BasicConsumeOkID:
 		if s.starting--; s.starting == 0 {
 			close(s.ready)
@@ -214,6 +220,24 @@ func (s *subConn) method(f frames.Frame, c *consumer) (done bool) {
 		return s.cancelled(f.Channel, c)
 	}
 	return false
+}
+
+// lose notes that a consumer gets nothing more.
+func (s *subConn) lose(c *consumer) {
+	if c.lost {
+		return
+	}
+	c.lost = true
+	if s.served--; s.served == 0 {
+		close(s.gone)
+	}
+}
+
+// loseAll is lose for the consumers of a connection that has ended.
+func (s *subConn) loseAll() {
+	for i := range s.consumers {
+		s.lose(&s.consumers[i])
+	}
 }
 
 // cancelled acknowledges what is left of a consumer, and closes the connection

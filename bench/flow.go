@@ -37,11 +37,11 @@ func (r *run) measureMessages(ctx context.Context) error {
 		return err
 	}
 	if r.sc.Publishers == 0 {
-		r.watch(ctx, "measure", r.sc.Timeout, r.reached)
+		r.watch(ctx, "measure", r.sc.Timeout, r.over(r.reached))
 		r.stopPublishers()
 	} else {
 		r.startPublishers()
-		r.watch(ctx, "measure", r.sc.Timeout, r.finished)
+		r.watch(ctx, "measure", r.sc.Timeout, r.over(r.finished))
 		r.stopPublishers()
 		r.settle(ctx, "measure")
 	}
@@ -57,7 +57,7 @@ func (r *run) measureTime(ctx context.Context) error {
 	if r.sc.Publishers > 0 {
 		r.startPublishers()
 	}
-	over := r.over()
+	over := r.over(r.finished)
 	if r.sc.Warmup > 0 {
 		r.watch(ctx, "warm-up", r.sc.Warmup, over)
 	}
@@ -69,18 +69,21 @@ func (r *run) measureTime(ctx context.Context) error {
 	return nil
 }
 
-// over is closed when there is nobody left to publish, or without publishers to
-// consume.
-func (r *run) over() <-chan struct{} {
-	if r.finished != nil {
-		return r.finished
+// over is closed when done is, or there are consumers and all of them are lost.
+func (r *run) over(done <-chan struct{}) <-chan struct{} {
+	if len(r.subs) == 0 {
+		return done
 	}
 	over := make(chan struct{})
-	go func() { // ends with the connections
+	go func() { // ends with done or the consumers' connections
+		defer close(over)
 		for _, s := range r.subs {
-			<-s.read
+			select {
+			case <-done:
+				return
+			case <-s.gone:
+			}
 		}
-		close(over)
 	}()
 	return over
 }

@@ -125,6 +125,9 @@ func (r *Result) judge(sc *Scenario) {
 	if r.Missing > 0 && sc.keepsAll() && !r.Interrupted {
 		fail("%d deliveries never came", r.Missing)
 	}
+	if sc.Kind == KindFlow && sc.Publishers == 0 && r.Consumed < sc.Messages && !sc.Lossy && !r.Interrupted {
+		fail("%s of %s messages came", formatCount(float64(r.Consumed)), formatCount(float64(sc.Messages)))
+	}
 	for _, e := range r.Errors {
 		fail("%s", e)
 	}
