@@ -10,6 +10,7 @@ import (
 	"hash"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"go.uber.org/zap"
 )
@@ -26,7 +27,7 @@ func (b *Broker) importDefinitions() error {
 	}
 	files, err := definitionFiles(b.cfg.LoadDefinitions)
 	if err != nil {
-		return fmt.Errorf("definitions to import: %w; set load_definitions (--load-definitions, LEVERET_LOAD_DEFINITIONS) to a file or folder that is there", err)
+		return fmt.Errorf("definitions to import: %w; set load_definitions (--load-definitions, LEVERET_LOAD_DEFINITIONS) to a file, or a folder of files, that is there", err)
 	}
 	texts, err := readDefinitions(files)
 	if err != nil {
@@ -86,8 +87,9 @@ func newHash(name string) hash.Hash {
 	return sha256.New()
 }
 
-// definitionFiles are the file, or the .json files of the folder in the order
-// of their names.
+// definitionFiles are the file, or the files of the folder in the order of their
+// names, as with RabbitMQ 4.0. Folders in it are left out, and so is what is
+// hidden: Kubernetes keeps its own there.
 func definitionFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -96,5 +98,26 @@ func definitionFiles(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	return filepath.Glob(filepath.Join(path, "*.json")) // sorted
+	entries, err := os.ReadDir(path) // sorted
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		name := filepath.Join(path, e.Name())
+		info, err := os.Stat(name) // of what a link leads to
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			files = append(files, name)
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("folder %s has no file, and without definitions nobody could log in", path)
+	}
+	return files, nil
 }

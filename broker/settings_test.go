@@ -153,16 +153,24 @@ func TestLimitsAreOffered(t *testing.T) {
 	}
 }
 
+// Every file of a folder has definitions, whatever its name (RabbitMQ 4.0), but for
+// those that are hidden; a name is no pattern.
 func TestDefinitionsAtTheStart(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "[x")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
-		"1.json":    `{"vhosts":[{"name":"v"}],"users":[{"name":"u","password":"p","tags":""}],"permissions":[{"user":"u","vhost":"v","configure":".*","write":".*","read":".*"}]}`,
-		"2.json":    `{"queues":[{"name":"q","vhost":"v","durable":true,"auto_delete":false,"arguments":{}}]}`,
-		"README.md": "not definitions",
+		"1-users":      `{"vhosts":[{"name":"v"}],"users":[{"name":"u","password":"p","tags":""}],"permissions":[{"user":"u","vhost":"v","configure":".*","write":".*","read":".*"}]}`,
+		"2-queue.JSON": `{"queues":[{"name":"q","vhost":"v","durable":true,"auto_delete":false,"arguments":{}}]}`,
+		"..data":       "not definitions",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "old"), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	b := start(t, func(c *config.Config) { c.LoadDefinitions = dir }) // without an HTTP API
 	conn, err := dial(t, b, "u:p", "v")
@@ -186,7 +194,7 @@ func TestWrongDefinitionsFailTheStart(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("[]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{bad: bad, bad + ".none": "--load-definitions"} {
+	for path, want := range map[string]string{bad: bad, bad + ".none": "--load-definitions", t.TempDir(): "has no file"} {
 		cfg := testConfig(t)
 		cfg.InMemory, cfg.LoadDefinitions = true, path
 		if _, err := New(cfg, nil).Start(); err == nil || !strings.Contains(err.Error(), want) {
