@@ -42,6 +42,8 @@ type Broker struct {
 	failed chan error    // immutable; capacity 1
 	calm   atomic.Bool   // the server's, too
 
+	resetting sync.Mutex // held by a reset, for seconds or more; a second one does not wait
+
 	// The parts below are set by Start and taken down by Stop, in this order
 	// and the reverse. What Start did not reach is nil.
 	store              persistence.Store

@@ -1,10 +1,12 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 
 	"go.uber.org/zap"
 
+	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/management"
 )
 
@@ -15,14 +17,16 @@ func (o operator) Reset() error { return o.b.reset() }
 // makes what the configuration says for a first start. What can be checked of that is
 // checked before anything is deleted.
 func (b *Broker) reset() error {
+	if !b.resetting.TryLock() {
+		return errors.New("a reset is under way already: wait for its end")
+	}
+	defer b.resetting.Unlock()
 	if err := b.checkReset(); err != nil {
 		return fmt.Errorf("nothing was deleted: %w", err)
 	}
 	b.log.Warn("reset: all virtual hosts and users are deleted, and made anew as at a first start")
-	for _, name := range b.vhosts.Names() {
-		if err := b.vhosts.Delete(name); err != nil {
-			return err
-		}
+	if err := b.deleteVHosts(b.vhosts.Names()); err != nil {
+		return err
 	}
 	if err := b.authority.Reset(); err != nil {
 		return err
@@ -42,6 +46,21 @@ func (b *Broker) reset() error {
 		return err
 	}
 	b.log.Info("reset done", zap.Strings("vhosts", b.vhosts.Names()))
+	return nil
+}
+
+// deleteVHosts deletes what there is of these: an administrator may delete one at the
+// same time.
+func (b *Broker) deleteVHosts(names []string) error {
+	for _, name := range names {
+		err := b.vhosts.Delete(name)
+		if e, ok := errors.AsType[*frames.Error](err); ok && e.Code == frames.NotFound {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

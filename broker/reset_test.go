@@ -133,6 +133,24 @@ func TestResetChecksFirst(t *testing.T) {
 	}
 }
 
+// A reset whose client has gone goes on: a second one would delete what it makes.
+func TestOneResetAtATime(t *testing.T) {
+	b := start(t, func(*config.Config) {})
+	fill(t, b)
+	before := state(b)
+	b.resetting.Lock()
+	if err := (operator{b}).Reset(); err == nil || !strings.Contains(err.Error(), "a reset is under way") || state(b) != before {
+		t.Errorf("error %v, and there are %q; want an error and %q", err, state(b), before)
+	}
+	b.resetting.Unlock()
+	if err := b.deleteVHosts([]string{"gone", "other"}); err != nil || slices.Contains(b.vhosts.Names(), "other") {
+		t.Errorf("error %v, and there are %q; want none, and no vhost other", err, b.vhosts.Names())
+	}
+	if err := (operator{b}).Reset(); err != nil {
+		t.Error(err)
+	}
+}
+
 // startOnce is start for a broker that the test itself stops.
 func startOnce(t *testing.T, change func(*config.Config)) *Broker {
 	t.Helper()

@@ -87,6 +87,9 @@ func reset(ctx context.Context, s *session, _ []string) error {
 	if !s.api.local {
 		return exitf(exitUnavailable, "users are deleted, too: run this on the broker's machine with its --data-dir (LEVERET_DATA_DIR)")
 	}
+	if !s.flags.Changed("timeout") { // many vhosts take their time, and the broker would go on
+		s.api.http.Timeout = 0
+	}
 	s.say("Resetting node %s ...", n.text("name"))
 	return s.api.post(ctx, apiPath("nodes", n.text("name"), "reset"), nil, nil)
 }

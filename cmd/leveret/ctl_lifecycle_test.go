@@ -1,11 +1,15 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Scripts empty a node with stop_app, reset and start_app, and end it with stop.
@@ -105,6 +109,29 @@ func TestDetached(t *testing.T) {
 	for _, command := range []string{"rabbitmqctl await_startup -t 120", "rabbitmqctl add_user u p", "rabbitmqctl stop"} {
 		if code, out, errs := call(t, "", words(command)...); code != 0 {
 			t.Errorf("%s: exit %d, %s%s", command, code, out, errs)
+		}
+	}
+}
+
+// A reset takes as long as there is to delete.
+func TestResetWaits(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `[{"name":"leveret@here","being_drained":true}]`)
+	}))
+	t.Cleanup(s.Close)
+	for _, args := range [][]string{nil, {"--timeout", "60"}} {
+		o := &options{}
+		f := o.flags()
+		if err := f.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		client := &http.Client{Timeout: time.Minute}
+		api := &api{base: s.URL, http: client, local: true}
+		if err := reset(t.Context(), &session{api: api, opts: o, flags: f, out: io.Discard}, nil); err != nil {
+			t.Error(err)
+		}
+		if given := args != nil; (client.Timeout == time.Minute) != given {
+			t.Errorf("reset %v waits for %v", args, client.Timeout)
 		}
 	}
 }
