@@ -206,6 +206,9 @@ func bind(r *request) (reply, error) {
 		return reply{}, err
 	}
 	key, args, err := readBinding(b)
+	if err == nil {
+		err = noNull(args)
+	}
 	if err != nil {
 		return reply{}, err
 	}
@@ -232,18 +235,22 @@ func (b body) routingKey() (string, error) {
 	return key, err
 }
 
-// readBinding reads key and arguments; a null key is an empty one.
+// readBinding reads key and arguments; a null key is an empty one, a null argument a
+// void, as exports have it.
 func readBinding(b body) (key string, args frames.Table, err error) {
 	if key, err = b.routingKey(); err != nil {
 		return "", nil, err
 	}
-	if args, err = b.table("arguments"); err != nil {
-		return "", nil, err
-	}
+	args, err = b.table("arguments")
+	return key, args, err
+}
+
+// noNull refuses arguments that are null (RabbitMQ 4.0).
+func noNull(args frames.Table) error {
 	for _, f := range args {
 		if f.Value == nil {
-			return "", nil, badRequest("the argument '%s' of a binding must not be null", f.Name)
+			return badRequest("the argument '%s' of a binding must not be null", f.Name)
 		}
 	}
-	return key, args, nil
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/vhost"
 )
 
 // fill makes one of everything in a vhost.
@@ -67,6 +68,28 @@ func TestDefinitionsKeepTypesOfNumbers(t *testing.T) {
 		return
 	}
 	t.Error("the binding is not there")
+}
+
+// Clients may bind so to a headers exchange, for messages that have the field at all.
+func TestDefinitionsWithAVoidArgument(t *testing.T) {
+	from, to := newAPI(t, nil), newAPI(t, nil)
+	from.do("PUT", "/queues/%2F/q", "", 201)
+	from.do("POST", "/bindings/%2F/e/amq.headers/q/q", `{"arguments":{"x":null}}`, 400)
+	v, _ := from.vhosts.Get("/")
+	if err := v.BindQueue(vhost.System, "q", "amq.headers", "", frames.Table{{Name: "x", Value: nil}}); err != nil {
+		t.Fatal(err)
+	}
+	exported := from.do("GET", "/definitions", "", 200)
+	raw, err := json.Marshal(exported)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // again changes nothing
+		to.do("POST", "/definitions", string(raw), 204)
+		if got := to.do("GET", "/definitions", "", 200); !reflect.DeepEqual(got, exported) {
+			t.Errorf("imported %v\nwant %v", got, exported)
+		}
+	}
 }
 
 func TestDefinitionsOrderOfMembers(t *testing.T) {
