@@ -154,6 +154,22 @@ func TestTooFewMessagesFailTheRun(t *testing.T) {
 	}
 }
 
+// TestOlderMessagesDoNotCount publishes to a queue that holds messages of a run
+// before it and of somebody else.
+func TestOlderMessagesDoNotCount(t *testing.T) {
+	b := startBroker(t)
+	for _, tt := range []struct{ before, kind string }{{"size: 100", "kind: flow"}, {"size: 0", "kind: flow"}, {"size: 100", "kind: backlog"}} {
+		mustRun(t, b, scenario(t, "messages: 500", tt.before, "queue: jobs", "consumers: 0", "keep: true", "confirm: 10"))
+		r := mustRun(t, b, scenario(t, tt.kind, "messages: 100", "queue: jobs", "confirm: 10"))
+		if got, want := countsOf(r), (counts{published: 100, confirmed: 100, consumed: 100}); got != want || r.Foreign != 500 {
+			t.Errorf("%s, %s: got %+v and %d older ones, want %+v and 500", tt.before, tt.kind, got, r.Foreign, want)
+		}
+		if want := []string{"500 messages were in the queues that this run has not published; they do not count"}; !slices.Equal(r.Notes, want) {
+			t.Errorf("%s, %s: notes %q, want %q", tt.before, tt.kind, r.Notes, want)
+		}
+	}
+}
+
 // TestLostConsumersEndTheRun takes the consumers from runs with much time left.
 func TestLostConsumersEndTheRun(t *testing.T) {
 	for name, lines := range map[string][]string{

@@ -2,7 +2,9 @@ package bench
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net"
 	"net/http/httptest"
@@ -108,6 +110,34 @@ func TestFillEndsWithWhatComesLast(t *testing.T) {
 			server.Close()
 			<-pc.read
 		})
+	}
+}
+
+// TestRepeatedDeliveriesDoNotCount feeds a consumer's connection a message twice.
+func TestRepeatedDeliveriesDoNotCount(t *testing.T) {
+	for publishers, want := range map[int][]int64{1: {1, 1, 20, 1}, 0: {2, 0, 40, 2}} {
+		r := newRun(&Broker{}, scenario(t, "auto-ack: true", "size: 20", fmt.Sprint("publishers: ", publishers)), Options{})
+		client, server := net.Pipe()
+		s := r.newSubConn(&conn{sock: client, in: make([]byte, 64), stopBeats: func() {}}, 1)
+		go s.readLoop()
+		body := make([]byte, 20)
+		binary.BigEndian.PutUint32(body, stampMark)
+		binary.BigEndian.PutUint64(body[4:], uint64(r.m.clock.now()))
+		var out []byte
+		for _, again := range []bool{false, true} {
+			out = frames.AppendMethod(out, 1, &frames.BasicDeliver{ConsumerTag: consumerTag, DeliveryTag: 1, Redelivered: again})
+			out = frames.AppendContentHeader(out, 1, 20, (&frames.Properties{}).Append(nil))
+			out = frames.AppendBody(out, 1, body, frameMax)
+		}
+		if _, err := server.Write(frames.AppendMethod(out, 0, &frames.ConnectionCloseOk{})); err != nil {
+			t.Fatal(err)
+		}
+		<-s.read
+		server.Close()
+		latencies := r.m.latencies[latencyDelivery].interval.TotalCount()
+		if got := []int64{r.m.consumed.Load(), r.m.repeated.Load(), r.m.consumedBytes.Load(), latencies}; !slices.Equal(got, want) {
+			t.Errorf("%d publishers: consumed, repeated, bytes, latencies are %v, want %v", publishers, got, want)
+		}
 	}
 }
 

@@ -20,6 +20,9 @@ type consumer struct {
 	first   bool   // the next body frame is the first
 	pending int    // deliveries since the last ack
 	lost    bool   // the broker has closed its channel or cancelled it
+
+	repeated bool // the delivery is marked as redelivered
+	foreign  bool // it was published before the run, or by somebody else
 }
 
 // A subConn is a connection of consumers. Its one goroutine reads, and writes
@@ -29,6 +32,8 @@ type subConn struct {
 	c         *conn
 	consumers []consumer // by channel number - 1
 	every     int        // deliveries of an ack, 0 = no acks
+	since     int64      // messages with an earlier time are foreign, 0 = none are
+	marked    bool       // likewise those without a time
 	acks      []byte     // what is to be written after this read
 	starting  int        // consumers that have not been accepted yet
 	open      int        // consumers that have not been cancelled
@@ -39,17 +44,26 @@ type subConn struct {
 	read      chan struct{} // closed when the reader has ended
 }
 
+// newSubConn makes the consumers of a connection, by channel number.
+func (r *run) newSubConn(c *conn, consumers int) *subConn {
+	s := &subConn{r: r, c: c, consumers: make([]consumer, consumers), starting: consumers, open: consumers, served: consumers,
+		ready: make(chan struct{}), gone: make(chan struct{}), read: make(chan struct{})}
+	if r.sc.Publishers > 0 {
+		s.since, s.marked = r.m.began, r.sc.Size.min() >= stampSize
+	}
+	if !r.sc.AutoAck {
+		s.every = r.sc.AckEvery
+		if r.sc.Prefetch > 0 {
+			s.every = max(1, min(s.every, r.sc.Prefetch/2))
+		}
+	}
+	return s
+}
+
 // openConsumers opens channels with the consumers numbered from up to but not
 // including to. They get deliveries from then on.
 func (r *run) openConsumers(c *conn, from, to int) (*subConn, error) {
-	sc := &subConn{r: r, c: c, consumers: make([]consumer, to-from), starting: to - from, open: to - from, served: to - from,
-		ready: make(chan struct{}), gone: make(chan struct{}), read: make(chan struct{})}
-	if !r.sc.AutoAck {
-		sc.every = r.sc.AckEvery
-		if r.sc.Prefetch > 0 {
-			sc.every = max(1, min(sc.every, r.sc.Prefetch/2))
-		}
-	}
+	sc := r.newSubConn(c, to-from)
 	for i := from; i < to; i++ {
 		channel := uint16(i - from + 1)
 		if err := c.openChannel(channel); err != nil {
@@ -114,6 +128,8 @@ type delivered struct {
 	now      int64 // the clock, read with the first delivery
 	messages int64
 	bytes    int64
+	foreign  int64 // messages that are not the run's; they are not in messages
+	repeated int64 // messages that were delivered before, likewise
 }
 
 // handle handles one frame; done says that the connection is over.
@@ -124,10 +140,12 @@ func (s *subConn) handle(f frames.Frame, b *delivered) (done bool) {
 	c := &s.consumers[f.Channel-1]
 	switch f.Type {
 	case frames.BodyFrame:
-		b.bytes += int64(len(f.Payload))
 		if c.first {
 			c.first = false
-			s.arrived(f.Payload, b)
+			s.arrived(f.Payload, c, b)
+		}
+		if !c.foreign && !c.repeated {
+			b.bytes += int64(len(f.Payload))
 		}
 		c.left -= min(c.left, uint64(len(f.Payload)))
 		if c.left == 0 {
@@ -137,7 +155,7 @@ func (s *subConn) handle(f frames.Frame, b *delivered) (done bool) {
 		if len(f.Payload) < 12 {
 			return false
 		}
-		c.left, c.first = binary.BigEndian.Uint64(f.Payload[4:]), true
+		c.left, c.first, c.foreign = binary.BigEndian.Uint64(f.Payload[4:]), true, s.marked
 		if c.left == 0 {
 			s.whole(f.Channel, c, b)
 		}
@@ -147,10 +165,14 @@ func (s *subConn) handle(f frames.Frame, b *delivered) (done bool) {
 	return false
 }
 
-// arrived takes the latency of a delivery, if its body says when it was sent.
-func (s *subConn) arrived(body []byte, b *delivered) {
+// arrived takes the latency of a delivery, if its body says when it was sent and
+// that was in this run.
+func (s *subConn) arrived(body []byte, c *consumer, b *delivered) {
 	due := stampOf(body)
-	if due == 0 || s.r.sc.Kind == KindBacklog { // the age of a backlog is no latency
+	if due != 0 {
+		c.foreign = due < s.since
+	}
+	if due == 0 || c.foreign || c.repeated || s.r.sc.Kind == KindBacklog { // the age of a backlog is no latency
 		return
 	}
 	if b.now == 0 || s.r.sc.ConsumerLatency > 0 {
@@ -161,7 +183,14 @@ func (s *subConn) arrived(body []byte, b *delivered) {
 
 // whole counts a message that has come to its end, and acknowledges it in turn.
 func (s *subConn) whole(channel uint16, c *consumer, b *delivered) {
-	b.messages++
+	switch {
+	case c.foreign:
+		b.foreign++
+	case c.repeated:
+		b.repeated++
+	default:
+		b.messages++
+	}
 	if d := s.r.sc.ConsumerLatency; d > 0 {
 		s.think(d, b)
 	}
@@ -201,8 +230,9 @@ func (s *subConn) method(f frames.Frame, c *consumer) (done bool) {
 	switch {
 	case !ok:
 	case id == frames.BasicDeliverID:
-		if len(args) > 0 && len(args) >= 9+int(args[0]) {
+		if len(args) > 0 && len(args) >= 10+int(args[0]) {
 			c.tag = binary.BigEndian.Uint64(args[1+int(args[0]):])
+			c.repeated = s.since > 0 && args[9+int(args[0])]&1 != 0
 		}
 	case id == frames.ChannelCloseID:
 		done := s.r.closedBy(s.c, f)
@@ -268,6 +298,10 @@ func (s *subConn) control(f frames.Frame) (done bool) {
 
 // count adds what a read has brought to the run's counters.
 func (s *subConn) count(b *delivered) {
+	if b.foreign > 0 || b.repeated > 0 {
+		s.r.m.foreign.Add(b.foreign)
+		s.r.m.repeated.Add(b.repeated)
+	}
 	if b.messages == 0 && b.bytes == 0 {
 		return
 	}

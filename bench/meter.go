@@ -30,6 +30,7 @@ type counters struct {
 	returned                  counter
 	expected                  counter // deliveries that publishes lead to
 	consumed, consumedBytes   counter
+	foreign, repeated         counter // deliveries that are not in consumed
 	ops                       counter
 	blockedNow, blocked       counter
 	blockedFor                counter // nanoseconds, over all connections
@@ -97,6 +98,11 @@ func (m *meter) begin() {
 	m.measuring = true
 	m.from = m.read()
 	m.last = m.from
+}
+
+// progress grows with whatever comes from the broker.
+func (m *meter) progress() int64 {
+	return m.consumed.Load() + m.foreign.Load() + m.repeated.Load() + m.confirmed.Load() + m.nacked.Load()
 }
 
 // sample takes a sample of the time since the last one.
@@ -176,6 +182,7 @@ func (m *meter) costs(r *Result, n int64) {
 // finish writes the totals and samples into the result.
 func (m *meter) finish(r *Result) {
 	r.Published, r.Confirmed, r.Consumed = m.published.Load(), m.confirmed.Load(), m.consumed.Load()
+	r.Foreign, r.Repeated = m.foreign.Load(), m.repeated.Load()
 	r.Ops, r.Nacked, r.Returned = m.ops.Load(), m.nacked.Load(), m.returned.Load()
 	r.Blocked, r.BlockedSeconds = m.blocked.Load(), round(time.Duration(m.blockedFor.Load()).Seconds(), 2)
 	r.ChannelCloses, r.ConnCloses = m.channelCloses.Load(), m.connCloses.Load()

@@ -108,6 +108,15 @@ func (s Sizes) max() int {
 	return n
 }
 
+// min is the smallest size.
+func (s Sizes) min() int {
+	n := s.max()
+	for _, p := range s {
+		n = min(n, p.Min)
+	}
+	return n
+}
+
 // weight is how many messages one round of all sizes has.
 func (s Sizes) weight() int {
 	n := 0

@@ -35,6 +35,8 @@ type Result struct {
 	Published      int64   `json:"published"`
 	Confirmed      int64   `json:"confirmed"`
 	Consumed       int64   `json:"consumed"`
+	Foreign        int64   `json:"foreign,omitempty"`  // deliveries of messages that the run has not published
+	Repeated       int64   `json:"repeated,omitempty"` // deliveries that the broker has marked as redelivered
 	Ops            int64   `json:"ops,omitempty"`
 	Nacked         int64   `json:"nacked"`
 	Returned       int64   `json:"returned"`
@@ -130,6 +132,12 @@ func (r *Result) judge(sc *Scenario) {
 	}
 	for _, e := range r.Errors {
 		fail("%s", e)
+	}
+	if r.Foreign > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s messages were in the queues that this run has not published; they do not count", formatCount(float64(r.Foreign))))
+	}
+	if r.Repeated > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s messages were delivered again; they count once", formatCount(float64(r.Repeated))))
 	}
 	if done := max(r.Published, r.Ops); sc.Messages > done && sc.Publishers > 0 && !r.Interrupted {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s of %s were done within the timeout of %v", formatCount(float64(done)), formatCount(float64(sc.Messages)), sc.Timeout))

@@ -300,7 +300,7 @@ func (r *run) settle(ctx context.Context, phase string) {
 		case <-ctx.Done():
 			return
 		}
-		if p := r.m.consumed.Load() + r.m.confirmed.Load() + r.m.nacked.Load(); p != progress {
+		if p := r.m.progress(); p != progress {
 			progress, since = p, time.Now()
 		} else if time.Since(since) >= r.sc.DrainTime {
 			return
