@@ -165,12 +165,16 @@ func (s *Set) recoverParameter(value []byte) error {
 	defer v.mu.Unlock()
 	switch d.Component {
 	case limitsComponent:
-		v.limits, err = decodeLimits(d.Value)
-		return err
+		limits, err := decodeLimits(d.Value)
+		if err != nil {
+			return unreadable(err)
+		}
+		v.limits = limits
+		return nil
 	case policyComponent, operatorComponent:
 		p, err := decodePolicy(d.Name, d.Value)
 		if err != nil {
-			return err
+			return unreadable(err)
 		}
 		s.noteFederation(p.Definition)
 		v.policies.of(d.Component == operatorComponent)[d.Name] = p

@@ -105,7 +105,8 @@ func decode(b []byte, to interface{ version() int }) error {
 	return unreadable(err)
 }
 
-// errUnreadable: a definition cannot be decoded.
+// errUnreadable: a definition cannot be decoded, or asks for what this broker does not
+// know.
 var errUnreadable = errors.New("unreadable")
 
 // unreadable makes an error, if it is one, errUnreadable.
@@ -238,7 +239,8 @@ func (s *Set) readDefinitions() (stale []definitionID, err error) {
 			case errors.Is(err, errUnreadable):
 				s.incomplete = true
 				s.log.Error("a definition cannot be read and is left out; it stays on disk with its messages, and so does all that"+
-					" seems left over: restore a backup, or declare it again, which replaces it (of a binding, its queue or exchange)",
+					" seems left over: restore a backup, or declare it again, which replaces it (of a binding, its queue or exchange;"+
+					" what a vhost had is deleted at the start after that)",
 					zap.String("kind", kind.name), zap.String("key", key), zap.Error(err))
 			default:
 				return nil, fmt.Errorf("%s %q: %w", kind.name, key, err)
@@ -311,7 +313,7 @@ func (s *Set) recoverExchange(value []byte) error {
 	x, f, err := newExchange(exchange.Spec{VHost: d.VHost, Name: d.Name, Type: d.Type, Durable: true,
 		AutoDelete: d.AutoDelete, Internal: d.Internal, Arguments: args})
 	if err != nil {
-		return err
+		return unreadable(err)
 	}
 	e := &exchangeEntry{x: x, filter: f, id: d.ID, user: d.User}
 	if err := v.makeDelayer(e, d.Delayed); err != nil {
@@ -341,11 +343,11 @@ func (s *Set) recoverQueue(value []byte) error {
 	}
 	spec := queue.Spec{VHost: v.name, Name: d.Name, Durable: true, AutoDelete: d.AutoDelete}
 	if spec.Arguments, err = s.arguments.parse(table, spec, true); err != nil {
-		return err
+		return unreadable(err)
 	}
 	f, err := recoveredFilter(spec)
 	if err != nil {
-		return err
+		return unreadable(err)
 	}
 	factory := s.config.Factories[spec.Arguments.Type]
 	if factory == nil {

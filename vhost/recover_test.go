@@ -187,6 +187,29 @@ func TestUnreadableDefinitionsAreLeftOutOfTheStart(t *testing.T) {
 	}
 }
 
+// Another version may have taken what this one does not.
+func TestUnknownDefinitionsAreLeftOutOfTheStart(t *testing.T) {
+	store := newFakeStore()
+	v, _ := open(t, store).Get("/")
+	declareQueue(t, v, QueueDeclare{Name: "q", Durable: true})
+	one, bad := versioned{1}, encodeArguments(args("x-message-ttl", "soon", "x-message-deduplication", true, "x-cache-size", "many"))
+	store.Put(persistence.Exchanges, "type", encode(&storedExchange{versioned: one, VHost: "/", VHostID: v.id, Name: "x", Type: "x-new"}))
+	store.Put(persistence.Exchanges, "filter", encode(&storedExchange{versioned: one, VHost: "/", VHostID: v.id, Name: "f", Type: "direct", Arguments: bad}))
+	store.Put(persistence.Queues, "queue", encode(&storedQueue{versioned: one, VHost: "/", VHostID: v.id, Name: "new", Arguments: bad}))
+	for component, value := range map[string]string{policyComponent: `{"pattern":"("}`, limitsComponent: `{"max-hares":1}`} {
+		store.Put(persistence.Parameters, component, encode(&storedParameter{one, component, "/", v.id, "new", []byte(value)}))
+	}
+	before := maps.Clone(store.values)
+	store.recovered = false
+	v, _ = open(t, store).Get("/")
+	if got := describe(v); len(got) != 1 || len(v.Policies(false)) != 0 || v.Limits() != noLimits {
+		t.Errorf("after the restart there is %q, policies %v, limits %v", got, v.Policies(false), v.Limits())
+	}
+	if store.recovered || !reflect.DeepEqual(store.values, before) {
+		t.Errorf("what was left out is lost: recovered %v, %d definitions of %d", store.recovered, len(store.values), len(before))
+	}
+}
+
 func TestDeletedVHostLeavesNothing(t *testing.T) {
 	store := newFakeStore()
 	var closed []string
