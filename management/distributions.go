@@ -36,9 +36,11 @@ func (e *emitter) histogram(name, help string, d message.Distribution, unit floa
 	e.ch <- prometheus.MustNewConstHistogram(prometheus.NewDesc(e.prefix+name, help, names, nil), count, float64(d.Sum)/unit, buckets, values...)
 }
 
-// authAttempts emits how many logins there were.
+// authAttempts emits how many logins there were, since the last reset if there was one:
+// these counters fall then (RabbitMQ 4.0), which Prometheus takes for a restart.
 func (e *emitter) authAttempts(s *Server) {
 	protocol, http := s.cfg.Auth.Attempts()
+	falling := emitter{ch: e.ch, prefix: e.prefix}
 	for _, m := range []struct {
 		name, help   string
 		amqp, byHTTP uint64
@@ -47,7 +49,7 @@ func (e *emitter) authAttempts(s *Server) {
 		{"auth_attempts_succeeded_total", "Logins that succeeded", protocol.Succeeded, http.Succeeded},
 		{"auth_attempts_failed_total", "Logins that failed", protocol.Failed, http.Failed},
 	} {
-		e.counter(m.name, m.help, float64(m.amqp), with("protocol", "amqp091"))
-		e.counter(m.name, m.help, float64(m.byHTTP), with("protocol", "http"))
+		falling.counter(m.name, m.help, float64(m.amqp), with("protocol", "amqp091"))
+		falling.counter(m.name, m.help, float64(m.byHTTP), with("protocol", "http"))
 	}
 }

@@ -433,6 +433,7 @@ func TestLoginsAreCounted(t *testing.T) {
 		{"protocol":"http","auth_attempts":2,"auth_attempts_failed":1,"auth_attempts_succeeded":1}]`)
 	wantLines(t, a.scrape("/metrics"), `rabbitmq_auth_attempts_failed_total{protocol="http"} 1`)
 	a.do("DELETE", "/auth/attempts/rabbit@test", "", 204)
+	wantLines(t, a.scrape("/metrics"), `rabbitmq_auth_attempts_failed_total{protocol="http"} 0`)
 	a.do("GET", "/auth/attempts/rabbit@other", "", 404)
 }
 
