@@ -248,6 +248,7 @@ func TestWhatCannotBeStoredIsNotMade(t *testing.T) {
 	v, _ := s.Get("/")
 	declareQueue(t, v, QueueDeclare{Name: "q", Durable: true})
 	large, long := strings.Repeat("x", maxStored), strings.Repeat("n", persistence.MaxKey+1)
+	escaped := strings.Repeat("<", maxStored/4) // six bytes each on disk
 	value := []byte(`"` + large + `"`)
 	_, err := v.DeclareQueue(System, QueueDeclare{Name: "large", Durable: true, Arguments: args("a", large)})
 	for what, err := range map[string]error{
@@ -258,6 +259,10 @@ func TestWhatCannotBeStoredIsNotMade(t *testing.T) {
 		"parameter": v.SetParameter(System, Parameter{"shovel", "s", value}),
 		"global":    s.SetGlobal("g", value),
 		"vhost":     s.Create("v", Options{Description: large, Tags: []string{"x"}}),
+
+		"escaped parameter": v.SetParameter(System, Parameter{"shovel", "s", []byte(`"` + escaped + `"`)}),
+		"escaped global":    s.SetGlobal("g", []byte(`"`+escaped+`"`)),
+		"escaped vhost":     s.Create("v", Options{Description: escaped}),
 
 		"policy's name":    v.SetPolicy(System, Policy{Name: long, Pattern: "p", Definition: queue.Definition{"max-length": 3}}, true),
 		"parameter's name": v.SetParameter(System, Parameter{"shovel", long, []byte("1")}),

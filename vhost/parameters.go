@@ -59,7 +59,7 @@ func (v *VHost) SetParameter(by Actor, p Parameter) error {
 	if !json.Valid(p.Value) {
 		return invalidf("the value of parameter '%s' is not JSON", p.Name)
 	}
-	if err := checkStored("a parameter", len(p.Value)); err != nil {
+	if err := checkStored("a parameter", len(encode(p.Value))); err != nil {
 		return err
 	}
 	if err := checkKey("a parameter", v.parameterKey(p.Component, p.Name)); err != nil {
@@ -113,7 +113,7 @@ func (s *Set) SetGlobal(name string, value json.RawMessage) error {
 	if !json.Valid(value) {
 		return invalidf("the value of global parameter '%s' is not JSON", name)
 	}
-	if err := checkStored("a global parameter", len(value)); err != nil {
+	if err := checkStored("a global parameter", len(encode(value))); err != nil {
 		return err
 	}
 	key := definitionKey(globalComponent, "", name)

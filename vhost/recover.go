@@ -83,7 +83,8 @@ type storedBinding struct {
 	Since         uint64 `json:"since,omitempty"` // see exchange.Binding
 }
 
-// encode makes the JSON of a definition, which is a struct of this file.
+// encode makes the JSON of a definition, which is a struct of this file, or of a part
+// of one.
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -118,7 +119,8 @@ func unreadable(err error) error {
 }
 
 // maxStored is how much of a definition a client may choose, in bytes: arguments as a
-// field table, a parameter's value, the options of a vhost. It is less than any
+// field table, a parameter's value, the options of a vhost, the latter as they are
+// stored: JSON may make six bytes of one. It is less than any
 // store refuses, so that nothing is made that could not be kept.
 const maxStored = 512 << 10
 

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -265,7 +264,7 @@ func checkOptions(o *Options) error {
 	default:
 		return frames.Errorf(frames.PreconditionFailed, "unsupported default queue type '%s'; it is one of classic, quorum and stream", o.DefaultQueueType)
 	}
-	return checkStored("description and tags", len(o.Description)+len(strings.Join(o.Tags, ",")))
+	return checkStored("description and tags", len(encode(o.Description))+len(encode(o.Tags)))
 }
 
 // newVHost returns a vhost with the exchanges that are there from the start.
