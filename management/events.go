@@ -112,12 +112,16 @@ func (r *request) forward(ctx context.Context, q queue.Queue, sub *queue.Subscri
 }
 
 // appendEvent appends one event in the form of server-sent events, unless it is
-// about the stream's own queue, or nothing for the user.
+// about the stream's own queue, or nothing for the user. Who binds to the exchange for
+// events may choose any routing key: one of several lines would be several events.
 func (r *request) appendEvent(dst []byte, m *message.Message, own string) []byte {
 	var p frames.Properties
 	var fields frames.Table
 	if p.Parse(m.Header) == nil {
 		fields, _ = p.Table() // the broker has made it
+	}
+	if strings.ContainsAny(m.RoutingKey, "\r\n") {
+		return dst
 	}
 	if to, _ := fields.Lookup("destination_name"); to == own || !r.mayHear(m.RoutingKey, fields) {
 		return dst

@@ -50,9 +50,18 @@ func TestEventStream(t *testing.T) {
 		return ""
 	}
 	next(": events") // it listens
+	// A routing key of several lines is no event.
+	a.do("PUT", "/exchanges/%2F/mine", `{"type":"fanout"}`, 201)
+	a.do("POST", "/bindings/%2F/e/mine/e/amq.rabbitmq.event", `{}`, 201)
+	for _, end := range []string{`\n`, `\r`} {
+		key := strings.ReplaceAll(`x|data: {}||event: user.deleted|data: {}`, "|", end)
+		equal(t, "publish", a.do("POST", "/exchanges/%2F/mine/publish", `{"properties":{},"routing_key":"`+key+`","payload":"","payload_encoding":"string"}`, 200), `{"routed":true}`)
+	}
 	a.do("PUT", "/queues/%2F/q", `{"durable":true}`, 201)
-	if got := next("event: "); got != "queue.created" {
-		t.Errorf("event %q, want queue.created", got)
+	for _, want := range []string{"exchange.created", "binding.created", "queue.created"} {
+		if got := next("event: "); got != want {
+			t.Errorf("event %q, want %s", got, want)
+		}
 	}
 	has(t, decode(t, strings.NewReader(next("data: "))), J{"name": "q", "vhost": "/", "durable": true, "user_who_performed_action": "guest"})
 	if err := a.s.Shutdown(t.Context()); err != nil {
