@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,6 +165,24 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestConnectingIsNotMeasured looks when measuring begins.
+func TestConnectingIsNotMeasured(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := newClock()
+	var connected atomic.Int64 // when the last connection was accepted
+	b := target(t, "amqp://"+front(t, l, startBroker(t).Address, func() { connected.Store(clock.now()) }))
+	r := newRun(b, scenario(t, "messages: 10", "queues: 5", "consumers: 5"), Options{})
+	if err := r.flow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if began := r.m.from.at; began < connected.Load() || r.result.Consumed != 10 {
+		t.Errorf("measuring began %v before the last consumer connected, %d consumed", time.Duration(connected.Load()-began), r.result.Consumed)
+	}
+}
+
 // tlsFront takes TLS connections and hands them on to a plain address.
 func tlsFront(t *testing.T, certificate tls.Certificate, to string) string {
 	t.Helper()
@@ -171,6 +190,12 @@ func tlsFront(t *testing.T, certificate tls.Certificate, to string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return front(t, l, to, func() {})
+}
+
+// front hands connections on to an address and calls accepted before each.
+func front(t *testing.T, l net.Listener, to string, accepted func()) string {
+	t.Helper()
 	t.Cleanup(func() { l.Close() })
 	go func() { // ends with the listener
 		for {
@@ -178,6 +203,7 @@ func tlsFront(t *testing.T, certificate tls.Certificate, to string) string {
 			if err != nil {
 				return
 			}
+			accepted()
 			out, err := net.Dial("tcp", to)
 			if err != nil {
 				in.Close()

@@ -29,8 +29,8 @@ func (r *run) flow(ctx context.Context) (err error) {
 // measureMessages measures until so many messages are through: those that it
 // publishes, or without publishers those that it finds.
 func (r *run) measureMessages(ctx context.Context) error {
-	r.m.begin()
-	if r.sc.Publishers == 0 {
+	if r.sc.Publishers == 0 { // deliveries come with the first consumer
+		r.m.begin()
 		r.target.Store(r.sc.Messages)
 	}
 	if err := r.connectConsumers(ctx); err != nil {
@@ -40,6 +40,7 @@ func (r *run) measureMessages(ctx context.Context) error {
 		r.watch(ctx, "measure", r.sc.Timeout, r.over(r.reached))
 		r.stopPublishers()
 	} else {
+		r.m.begin()
 		r.startPublishers()
 		r.watch(ctx, "measure", r.sc.Timeout, r.over(r.finished))
 		r.stopPublishers()
