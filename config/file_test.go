@@ -420,6 +420,7 @@ func TestWrongFilesAreNamed(t *testing.T) {
 		{"log.console.rotation.size = 1", "r.conf:1: log.console.rotation.size = 1: there is no category console; the categories are [default connection channel queue mirroring federation upgrade ra user]"},
 		{"log.ra.rotation.count = x", "r.conf:1: log.ra.rotation.count = x: count of ra: want a number from 0 to 10000"},
 		{"ssl_options.crl_check = true", "r.conf:1: ssl_options.crl_check = true: " + noRevocation},
+		{"management.require_auth_for_api_reference = true", "r.conf:1: management.require_auth_for_api_reference = true: the list of the API's paths is there for everybody: only false is taken"},
 		{"hartbeat = 1", "r.conf:1: there is no setting hartbeat; did you mean heartbeat?"},
 		{"ssl_options.cafile = x", "r.conf:1: there is no setting ssl_options.cafile; did you mean ssl_options.certfile, ssl_options.keyfile or ssl_options.cacertfile?"},
 		{"Heartbeat = 1\nHeartbeat = 2", "r.conf:1: there is no setting Heartbeat; did you mean heartbeat?\nFILEr.conf:2: there is no setting Heartbeat; did you mean heartbeat?"},

@@ -31,6 +31,7 @@ func restrictions() []restriction {
 		{"management.listener.ssl_opts.key.*", nil, inFiles},
 		{"message_interceptors.outgoing.timestamp.enabled", []string{"false"}, "deliveries get no header of their own: only false is there"},
 		{"management.disable_basic_auth", []string{"false"}, "there is no other login: only false is there"},
+		{"management.require_auth_for_api_reference", []string{"false"}, "the list of the API's paths is there for everybody: only false is taken"},
 		{"definitions.https.url", nil, "definitions are read from local files only: set load_definitions"},
 		{"log.syslog", []string{"false"}, "the log goes to standard output and to a file; let the system's log take it from there"},
 		{"log.journald", []string{"false"}, "the log goes to standard output and to a file; under systemd standard output is the journal"},
@@ -87,7 +88,7 @@ func idleKeys() []string {
 		"management.tcp.max_connections", "management.tcp.max_keepalive", "management.tcp.request_timeout", "management.tcp.shutdown_timeout",
 		"management.listener.server.*", "management.login_session_timeout",
 		"management.sample_retention_policies.*", "management.db_cache_multiplier", "management.delegate_count",
-		"management.process_stats_gc_timeout", "management.restrictions.quorum_queue_replica_operations.disabled", "management.require_auth_for_api_reference",
+		"management.process_stats_gc_timeout", "management.restrictions.quorum_queue_replica_operations.disabled",
 		"prometheus.filter_aggregated_queue_metrics_pattern", // RabbitMQ 4.0: no effect there either
 		"prometheus.ssl.compress", "prometheus.ssl.idle_timeout", "prometheus.ssl.inactivity_timeout", "prometheus.ssl.request_timeout",
 		"prometheus.ssl.shutdown_timeout", "prometheus.ssl.max_keepalive", "prometheus.ssl.honor_cipher_order", "prometheus.ssl.honor_ecc_order",
