@@ -110,6 +110,11 @@ func TestFlowCounts(t *testing.T) {
 		{"publish only", []string{"messages: 100", "consumers: 0", "confirm: 10"}, counts{published: 100, confirmed: 100}},
 		{"backlog", []string{"kind: backlog", "messages: 3000", "confirm: 100"}, counts{published: 3000, confirmed: 3000, consumed: 3000}},
 		{"backlog without confirms", []string{"kind: backlog", "messages: 3000", "queues: 2", "consumers: 2"}, counts{published: 3000, consumed: 3000}},
+		{"backlog that may lose", []string{"kind: backlog", "messages: 3000", "confirm: 100", "lossy: true"}, counts{published: 3000, confirmed: 3000, consumed: 3000}},
+		{"backlog that is refused", []string{"kind: backlog", "messages: 3000", "confirm: 100", "drain-time: 100ms", "queue-args: {x-max-length: 1000, x-overflow: reject-publish}"},
+			counts{published: 3000, confirmed: 1000, nacked: 2000, consumed: 1000}},
+		{"backlog that is dropped", []string{"kind: backlog", "messages: 3000", "confirm: 100", "drain-time: 100ms", "queue-args: {x-max-length: 1000}"},
+			counts{published: 3000, confirmed: 3000, consumed: 1000}},
 		{"stream from the start", []string{"kind: backlog", "messages: 3000", "queue-type: stream", "confirm: 100", "consumer-args: {x-stream-offset: first}"}, counts{published: 3000, confirmed: 3000, consumed: 3000}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -139,6 +144,36 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	if r.Delivery == nil || r.Delivery.Count != 500 {
 		t.Errorf("latencies %+v, want 500 of them", r.Delivery)
+	}
+}
+
+// TestSilenceIsNotMeasured publishes through an exchange that the tool does not
+// know, so that it must wait for what comes.
+func TestSilenceIsNotMeasured(t *testing.T) {
+	b := startBroker(t)
+	other, err := dial(t.Context(), b, 0, churnBuffer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.cut()
+	if err := other.openChannel(1); err != nil {
+		t.Fatal(err)
+	}
+	for _, queue := range []string{"jobs-0", "jobs-1"} {
+		if _, err := call[*frames.QueueDeclareOk](other, 1, &frames.QueueDeclare{Queue: queue}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := call[*frames.QueueBindOk](other, 1, &frames.QueueBind{Queue: queue, Exchange: "amq.fanout"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := mustRun(t, b, scenario(t, "messages: 1000", "confirm: 100", "exchange: amq.fanout", "queue: jobs-%d", "queues: 2", "consumers: 2",
+		"predeclared: true", "drain-time: 2s"))
+	if r.Consumed != 2000 || r.Seconds >= 2 || r.ConsumeRate < 1000 {
+		t.Errorf("%d consumed, %v s measured, %v consumed a second", r.Consumed, r.Seconds, r.ConsumeRate)
+	}
+	if want := []string{"nothing came in the last 2s, the drain-time, which was not measured"}; !slices.Equal(r.Notes, want) {
+		t.Errorf("notes %q, want %q", r.Notes, want)
 	}
 }
 

@@ -279,40 +279,86 @@ func (r *run) watch(ctx context.Context, phase string, limit time.Duration, done
 	}
 }
 
+// lookTime is how often settle looks whether anything still comes.
+const lookTime = 20 * time.Millisecond
+
 // settle waits until all confirms and deliveries have come, or none comes for
-// the drain time, or the timeout is over.
+// the drain time, which is not measured then, or the timeout is over.
 func (r *run) settle(ctx context.Context, phase string) {
-	r.target.Store(r.due())
 	tick := time.NewTicker(r.m.o.Interval)
 	defer tick.Stop()
+	look := time.NewTicker(lookTime)
+	defer look.Stop()
 	end := time.NewTimer(r.sc.Timeout)
 	defer end.Stop()
-	progress, since := int64(-1), time.Now()
+	var silence silence
 	for !r.complete() {
 		select {
 		case <-r.reached:
 			continue
 		case <-tick.C:
 			r.m.sample(phase)
+		case <-look.C:
 		case <-end.C:
 			r.hurried = true
 			return
 		case <-ctx.Done():
 			return
 		}
-		if p := r.m.progress(); p != progress {
-			progress, since = p, time.Now()
-		} else if time.Since(since) >= r.sc.DrainTime {
+		if silence.length(r.m) >= r.sc.DrainTime {
+			r.m.sample(phase)
+			r.discard(silence)
 			return
 		}
 	}
 	r.m.sample(phase)
 }
 
+// A silence is the time in which nothing comes from the broker.
+type silence struct {
+	progress int64   // of the meter
+	since    reading // when it was noticed; at is 0 while something comes
+}
+
+// length is how long nothing has come. It is to be called every lookTime.
+func (s *silence) length(m *meter) time.Duration {
+	p := m.progress()
+	switch {
+	case p != s.progress:
+		s.progress, s.since = p, reading{}
+		return 0
+	case s.since.at == 0:
+		s.since = m.read()
+		return 0
+	}
+	return time.Duration(m.clock.now() - s.since.at)
+}
+
+// discard takes a silence out of what is measured.
+func (r *run) discard(s silence) {
+	if !r.m.measuring {
+		return
+	}
+	r.m.last = s.since
+	r.result.Notes = append(r.result.Notes, fmt.Sprintf("nothing came in the last %v, the drain-time, which was not measured", r.sc.DrainTime))
+}
+
 // due is how many deliveries must come; 0 where that cannot be known.
 func (r *run) due() int64 {
 	if r.fan == nil || !r.fan.known || !r.sc.keepsAll() {
 		return 0
+	}
+	return r.possible()
+}
+
+// possible is how many deliveries may come; math.MaxInt64 where that cannot be
+// known.
+func (r *run) possible() int64 {
+	switch {
+	case r.sc.Consumers == 0:
+		return 0
+	case !r.fan.known:
+		return math.MaxInt64
 	}
 	maxFan := int64(1)
 	for _, pc := range r.pubs {
@@ -323,10 +369,15 @@ func (r *run) due() int64 {
 	return max(0, r.m.expected.Load()-r.m.nacked.Load()*maxFan)
 }
 
+// complete says whether nothing more is waited for: of what is measured all that
+// may come, afterwards what must.
 func (r *run) complete() bool {
-	due := r.due()
-	r.target.Store(due)
-	return r.awaited() == 0 && r.m.consumed.Load() >= due
+	wanted := r.due()
+	if r.m.measuring {
+		wanted = r.possible()
+	}
+	r.target.Store(wanted)
+	return r.awaited() == 0 && r.m.consumed.Load() >= wanted
 }
 
 // awaited is how many publishes will still be confirmed or refused.
