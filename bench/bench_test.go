@@ -110,7 +110,7 @@ func TestFlowCounts(t *testing.T) {
 		{"publish only", []string{"messages: 100", "consumers: 0", "confirm: 10"}, counts{published: 100, confirmed: 100}},
 		{"backlog", []string{"kind: backlog", "messages: 3000", "confirm: 100"}, counts{published: 3000, confirmed: 3000, consumed: 3000}},
 		{"backlog without confirms", []string{"kind: backlog", "messages: 3000", "queues: 2", "consumers: 2"}, counts{published: 3000, consumed: 3000}},
-		{"backlog that may lose", []string{"kind: backlog", "messages: 3000", "confirm: 100", "lossy: true"}, counts{published: 3000, confirmed: 3000, consumed: 3000}},
+		{"backlog that may lose", []string{"kind: backlog", "messages: 20000", "confirm: 1000", "prefetch: 10", "lossy: true"}, counts{published: 20000, confirmed: 20000, consumed: 20000}},
 		{"backlog that is refused", []string{"kind: backlog", "messages: 3000", "confirm: 100", "drain-time: 100ms", "queue-args: {x-max-length: 1000, x-overflow: reject-publish}"},
 			counts{published: 3000, confirmed: 1000, nacked: 2000, consumed: 1000}},
 		{"backlog that is dropped", []string{"kind: backlog", "messages: 3000", "confirm: 100", "drain-time: 100ms", "queue-args: {x-max-length: 1000}"},
