@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -398,24 +399,24 @@ func (o *outbox) next(out *pending) (resume []*consumer, ok bool) {
 	return resume, true
 }
 
-// sharers are the other consumers of the channels of those that were starved, as far as
-// the channel limits what its consumers have together.
-func (o *outbox) sharers(starved []*consumer) (others []*consumer) {
+// sharers are the consumers of the channels of those that were starved, as far as
+// the channel limits what its consumers have together; the starved ones are among
+// them.
+func (o *outbox) sharers(starved []*consumer) (all []*consumer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var done *channel
+	var done map[*channel]bool
 	for _, s := range starved {
-		if s.ch == done || !s.ch.window.Limited() {
+		if !s.ch.window.Limited() || done[s.ch] {
 			continue
 		}
-		done = s.ch
-		for _, c := range s.ch.consumers {
-			if !slices.Contains(starved, c) {
-				others = append(others, c)
-			}
+		if done == nil {
+			done = make(map[*channel]bool)
 		}
+		done[s.ch] = true
+		all = slices.AppendSeq(all, maps.Values(s.ch.consumers))
 	}
-	return others
+	return all
 }
 
 // full returns a channel that is closed when there is room again, or nil if

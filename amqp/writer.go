@@ -77,7 +77,7 @@ func (c *conn) writeLoop() {
 	}
 }
 
-// resume lets consumers that were starved take deliveries again, and then those that
+// resume lets consumers that were starved take deliveries again, and then all that
 // share a limited window with one of them: while the queue of a starved one had taken
 // places for what that did not take, they may have found the window full. Its Resume
 // returns after the queue has given those back, so who is looked for only now misses
