@@ -222,8 +222,9 @@ func (f *filter) logID() persistence.LogID {
 }
 
 // see says whether a message with these headers is a duplicate; its publisher then
-// waits until the first one is safe, or is refused: see awaitLocked. If it is none, and has an id, it takes note of
-// that: the number is not 0, and end must be called for it.
+// waits until the first one is safe, or is refused: see awaitLocked. If it is none,
+// and has an id, it takes note of that: the number is not 0, and end must be called
+// for it.
 func (f *filter) see(headers []byte, now int64, by waiter) (number uint64, duplicate bool) {
 	tag, value, ok := frames.FindField(headers, f.header)
 	if !ok {
