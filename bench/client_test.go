@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"crypto/tls"
@@ -140,6 +141,37 @@ func TestRepeatedDeliveriesDoNotCount(t *testing.T) {
 			t.Errorf("%d publishers: consumed, repeated, bytes, latencies are %v, want %v", publishers, got, want)
 		}
 	}
+}
+
+// TestLatencyEndsWithTheWholeMessage feeds a consumer's connection a body whose
+// second frame comes later than the first, and an empty one behind it.
+func TestLatencyEndsWithTheWholeMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun(&Broker{}, scenario(t, "auto-ack: true", "size: 40"), Options{})
+		client, server := net.Pipe()
+		s := r.newSubConn(&conn{sock: client, in: make([]byte, 64), stopBeats: func() {}}, 1)
+		go s.readLoop()
+		body := make([]byte, 40)
+		binary.BigEndian.PutUint32(body, stampMark)
+		binary.BigEndian.PutUint64(body[4:], uint64(r.m.clock.now()))
+		deliver := func(size int) []byte {
+			out := frames.AppendMethod(nil, 1, &frames.BasicDeliver{ConsumerTag: consumerTag, DeliveryTag: 1})
+			return frames.AppendContentHeader(out, 1, uint64(size), (&frames.Properties{}).Append(nil))
+		}
+		last := append(frames.AppendBody(nil, 1, body[20:], frameMax), deliver(0)...)
+		for _, out := range [][]byte{frames.AppendBody(deliver(40), 1, body[:20], frameMax), last, frames.AppendMethod(nil, 0, &frames.ConnectionCloseOk{})} {
+			if _, err := server.Write(out); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		<-s.read
+		server.Close()
+		p := percentilesOf(r.m.latencies[latencyDelivery].interval)
+		if p == nil || p.Count != 1 || p.P50 < 100_000 || p.P50 > 101_000 {
+			t.Errorf("latencies %+v, want one of 100 ms", p)
+		}
+	})
 }
 
 // TestTLS runs over TLS, with a certificate that is trusted, and one that is not.

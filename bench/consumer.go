@@ -17,6 +17,7 @@ const consumerTag = "bench"
 type consumer struct {
 	tag     uint64 // of the delivery that is being read
 	left    uint64 // bytes of its body to come
+	due     int64  // when it was to be published, by the clock; 0 if it has no latency
 	first   bool   // the next body frame is the first
 	pending int    // deliveries since the last ack
 	lost    bool   // the broker has closed its channel or cancelled it
@@ -125,7 +126,7 @@ func (s *subConn) readLoop() {
 
 // delivered is what one read has brought.
 type delivered struct {
-	now      int64 // the clock, read with the first delivery
+	now      int64 // the clock, read with the first delivery that is whole
 	messages int64
 	bytes    int64
 	foreign  int64 // messages that are not the run's; they are not in messages
@@ -142,7 +143,7 @@ func (s *subConn) handle(f frames.Frame, b *delivered) (done bool) {
 	case frames.BodyFrame:
 		if c.first {
 			c.first = false
-			s.arrived(f.Payload, c, b)
+			s.origin(f.Payload, c)
 		}
 		if !c.foreign && !c.repeated {
 			b.bytes += int64(len(f.Payload))
@@ -155,7 +156,7 @@ func (s *subConn) handle(f frames.Frame, b *delivered) (done bool) {
 		if len(f.Payload) < 12 {
 			return false
 		}
-		c.left, c.first, c.foreign = binary.BigEndian.Uint64(f.Payload[4:]), true, s.marked
+		c.left, c.due, c.first, c.foreign = binary.BigEndian.Uint64(f.Payload[4:]), 0, true, s.marked
 		if c.left == 0 {
 			s.whole(f.Channel, c, b)
 		}
@@ -165,24 +166,32 @@ func (s *subConn) handle(f frames.Frame, b *delivered) (done bool) {
 	return false
 }
 
-// arrived takes the latency of a delivery, if its body says when it was sent and
-// that was in this run.
-func (s *subConn) arrived(body []byte, c *consumer, b *delivered) {
+// origin reads from the beginning of a body where it comes from, and since when
+// its latency counts: if it says when it was sent and that was in this run.
+func (s *subConn) origin(body []byte, c *consumer) {
 	due := stampOf(body)
-	if due != 0 {
-		c.foreign = due < s.since
-	}
-	if due == 0 || c.foreign || c.repeated || s.r.sc.Kind == KindBacklog { // the age of a backlog is no latency
+	if due == 0 {
 		return
 	}
+	c.foreign = due < s.since
+	if !c.foreign && !c.repeated && s.r.sc.Kind != KindBacklog { // the age of a backlog is no latency
+		c.due = due
+	}
+}
+
+// arrived takes the latency of a delivery whose last byte has come.
+func (s *subConn) arrived(c *consumer, b *delivered) {
 	if b.now == 0 || s.r.sc.ConsumerLatency > 0 {
 		b.now = s.r.m.clock.now()
 	}
-	s.arrivals.add(b.now - due)
+	s.arrivals.add(b.now - c.due)
 }
 
 // whole counts a message that has come to its end, and acknowledges it in turn.
 func (s *subConn) whole(channel uint16, c *consumer, b *delivered) {
+	if c.due != 0 {
+		s.arrived(c, b)
+	}
 	switch {
 	case c.foreign:
 		b.foreign++
