@@ -18,6 +18,7 @@ type Result struct {
 	Settings    map[string]string `json:"settings"` // those that are not the default
 	Started     time.Time         `json:"started"`
 	Interrupted bool              `json:"interrupted,omitempty"`
+	NotRun      bool              `json:"not_run,omitempty"`  // it could not take place; Failures says why
 	Failures    []string          `json:"failures,omitempty"` // why the run is not a success
 	Errors      []string          `json:"errors,omitempty"`   // what connections ended with
 	Notes       []string          `json:"notes,omitempty"`    // what to know when reading the figures

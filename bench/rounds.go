@@ -6,7 +6,7 @@ import "context"
 // broker, then on the next, and again from the first. A run that cannot take
 // place becomes a result that says so, and the others go on. before, if not nil,
 // is called ahead of each run and after, if not nil, behind it; an error of
-// after ends it all.
+// after ends it all. So does cancelling ctx, with the results until then.
 func RunAll(ctx context.Context, brokers []*Broker, scenarios []*Scenario, rounds int, o Options,
 	before func(b *Broker, sc *Scenario, round int), after func(*Result) error) ([]*Result, error) {
 	var results []*Result
@@ -21,7 +21,8 @@ func RunAll(ctx context.Context, brokers []*Broker, scenarios []*Scenario, round
 				}
 				r, err := Run(ctx, b, sc, o)
 				if err != nil {
-					r = &Result{Scenario: sc.Name, Broker: b.String(), Settings: sc.changed(), Failures: []string{err.Error()}}
+					r = &Result{Scenario: sc.Name, Broker: b.String(), Settings: sc.changed(), NotRun: true,
+						Interrupted: ctx.Err() != nil, Failures: []string{err.Error()}}
 				}
 				if rounds > 1 {
 					r.Round = round

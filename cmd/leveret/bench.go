@@ -19,6 +19,10 @@ import (
 // benchURL is the environment variable that names the broker to put load on.
 const benchURL = "AMQP_URL"
 
+// exitInterrupted is the exit code of a run that a signal ended early, which is
+// what shells make of SIGINT.
+const exitInterrupted = 130
+
 // A benchOptions is what all commands that make load take besides the settings
 // of a scenario.
 type benchOptions struct {
@@ -41,7 +45,8 @@ func benchCommand() *cobra.Command {
 			"and, with --broker-pid, what the broker spends. `leveret bench run` runs scenarios\n" +
 			"from files and those that come with the program.\n\n" +
 			"It ends with 0 if all went well, 1 if messages were lost, a connection failed or an\n" +
-			"expectation (--min-rate, --max-p99) was missed, 69 if the broker could not be reached.",
+			"expectation (--min-rate, --max-p99) was missed, 69 if no broker could be reached, 130\n" +
+			"if it was interrupted (Ctrl-C). A second Ctrl-C ends it at once.",
 		Example: "  leveret bench --size 1K --confirm 1000 --persistent --durable\n" +
 			"  leveret bench --rate 1000 --duration 1m --max-p99 5ms --html report.html\n" +
 			"  leveret bench --queue-pattern perf-%d --from 1 --to 10 --publishers 10 --consumers 10",
@@ -278,6 +283,7 @@ func (o *benchOptions) run(cmd *cobra.Command, scenarios []*bench.Scenario) erro
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the next signal ends the program
 	out, err := newBenchOutput(o, cmd.OutOrStdout(), cmd.ErrOrStderr(), len(brokers)*len(scenarios)*o.rounds)
 	if err != nil {
 		return exitf(exitData, "%v", err)
@@ -289,7 +295,7 @@ func (o *benchOptions) run(cmd *cobra.Command, scenarios []*bench.Scenario) erro
 	if err := out.finish(results); err != nil {
 		return exitf(exitData, "%v", err)
 	}
-	return verdict(results)
+	return verdict(results, out.runs)
 }
 
 // load runs one scenario, or many in rounds. One that cannot take place is an
@@ -303,25 +309,42 @@ func (o *benchOptions) load(ctx context.Context, brokers []*bench.Broker, scenar
 		return bench.RunAll(ctx, brokers, scenarios, o.rounds, watch, out.before, out.after)
 	}
 	r, err := bench.Run(ctx, brokers[0], scenarios[0], watch)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, exitf(exitInterrupted, "interrupted: %v", err)
+	case err != nil:
 		return nil, exitf(exitUnavailable, "%v", err)
 	}
 	return []*bench.Result{r}, out.after(r)
 }
 
-// verdict is the error that failures of runs make.
-func verdict(results []*bench.Result) error {
-	failed := 0
+// verdict is the error that failures of runs make, and that fewer have come to
+// their end than the number there should be.
+func verdict(results []*bench.Result, runs int) error {
+	ended, failed, absent := 0, 0, 0
 	for _, r := range results {
+		if r.Interrupted {
+			continue
+		}
+		ended++
 		if len(r.Failures) > 0 {
 			failed++
 		}
+		if r.NotRun {
+			absent++
+		}
 	}
 	switch {
+	case ended < runs && runs == 1:
+		return exitf(exitInterrupted, "%s", strings.Join(append([]string{"interrupted"}, results[0].Failures...), "; "))
+	case ended < runs:
+		return exitf(exitInterrupted, "interrupted after %d of %d runs, of which %d failed", ended, runs, failed)
 	case failed == 0:
 		return nil
-	case len(results) == 1:
+	case runs == 1:
 		return exitf(exitFailure, "%s", strings.Join(results[0].Failures, "; "))
+	case absent == runs:
+		return exitf(exitUnavailable, "none of %d runs could take place: %s", runs, results[0].Failures[0])
 	}
-	return exitf(exitFailure, "%d of %d runs failed", failed, len(results))
+	return exitf(exitFailure, "%d of %d runs failed", failed, runs)
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -106,10 +109,52 @@ func TestBenchExitCodes(t *testing.T) {
 		{"show fire", exitData, "no scenario \"fire\""},
 		{"lst", exitUsage, "did you mean list?"},
 		{"run confirm1 rate-1000 --messages 20 --max-p99 1us", exitFailure, "2 of 2 runs failed"},
+		{"--messages 10 --rounds 2 --uri amqp://" + nobody, exitUnavailable, "none of 2 runs could take place: bench on " + nobody + ": no broker can be reached"},
+		{"--messages 10 --uri a=" + uri + " --uri b=amqp://" + nobody, exitFailure, "1 of 2 runs failed"},
 	} {
 		code, _, errs := call(t, "", append([]string{"leveret", "bench"}, strings.Fields(tt.args)...)...)
 		if code != tt.code || !strings.Contains(errs, tt.text) {
 			t.Errorf("%s: code %d, want %d with %q:\n%s", tt.args, code, tt.code, tt.text, errs)
+		}
+	}
+}
+
+// cancelWriter cancels when it is written what begins with mark.
+type cancelWriter struct {
+	bytes.Buffer
+	mark   string
+	cancel context.CancelFunc
+}
+
+func (w *cancelWriter) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), w.mark) {
+		w.cancel()
+	}
+	return w.Buffer.Write(b)
+}
+
+// An interrupted run is no success, although it met no failure: what was expected
+// of the whole of it is not known.
+func TestInterruptedBenchIsNoSuccess(t *testing.T) {
+	uri := benchBroker(t)
+	for _, tt := range []struct{ args, mark, out string }{
+		{"--duration 1h --warmup 0s --max-p99 1h", "measure", "publish to deliver"},
+		{"--messages 10 --rounds 2", "[1/2]", ""},
+		{"--messages 10 --rounds 2", "[2/2]", ""},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var out bytes.Buffer
+		errs := cancelWriter{mark: tt.mark, cancel: cancel}
+		code := run(ctx, append([]string{"leveret", "bench", "--uri", uri}, strings.Fields(tt.args)...), strings.NewReader(""), &out, &errs)
+		if code != exitInterrupted || !strings.Contains(errs.String(), "interrupted") || !strings.Contains(out.String(), tt.out) {
+			t.Errorf("%s, ended at %s: code %d, want %d:\n%s%s", tt.args, tt.mark, code, exitInterrupted, &out, &errs)
+		}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{nil, {"--rounds", "2"}} {
+		if code := run(over, append([]string{"leveret", "bench", "--uri", uri}, args...), strings.NewReader(""), io.Discard, io.Discard); code != exitInterrupted {
+			t.Errorf("%v, ended before: code %d, want %d", args, code, exitInterrupted)
 		}
 	}
 }
