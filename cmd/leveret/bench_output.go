@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/leveretmq/leveret/bench"
 )
@@ -44,7 +45,8 @@ func newBenchOutput(o *benchOptions, out, errs io.Writer, runs int) (*benchOutpu
 	return b, nil
 }
 
-// create opens a file to write, the standard output for -, nil for none.
+// create opens a file to write, the standard output for -, nil for none. What the
+// file holds stays until something is written to it.
 func create(name string, out io.Writer) (io.WriteCloser, error) {
 	switch name {
 	case "":
@@ -52,7 +54,38 @@ func create(name string, out io.Writer) (io.WriteCloser, error) {
 	case "-":
 		return keepOpen{out}, nil
 	}
-	return os.Create(name)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return &lateFile{f: f}, nil
+}
+
+// A lateFile is a file that the first write empties.
+type lateFile struct {
+	f       *os.File
+	written bool
+}
+
+func (l *lateFile) Write(b []byte) (int, error) {
+	if !l.written {
+		if err := truncate(l.f); err != nil {
+			return 0, err
+		}
+		l.written = true
+	}
+	return l.f.Write(b)
+}
+
+func (l *lateFile) Close() error { return l.f.Close() }
+
+// truncate empties a file; pipes and devices hold nothing.
+func truncate(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return f.Truncate(0)
 }
 
 // keepOpen is a writer that others use after it is closed.
@@ -119,7 +152,7 @@ func (b *benchOutput) after(r *bench.Result) error {
 	return err
 }
 
-// finish writes what needs all results.
+// finish writes what needs all results: files only if a run took place.
 func (b *benchOutput) finish(results []*bench.Result) error {
 	if b.runs > 1 {
 		if _, err := fmt.Fprintln(b.people); err != nil {
@@ -129,16 +162,10 @@ func (b *benchOutput) finish(results []*bench.Result) error {
 			return err
 		}
 	}
-	if b.csv != nil {
-		if err := bench.WriteCSV(b.csv, results); err != nil {
+	if slices.ContainsFunc(results, func(r *bench.Result) bool { return !r.NotRun }) {
+		if err := b.writeReports(results); err != nil {
 			return err
 		}
-	}
-	if err := writeReport(b.o.html, func(w io.Writer) error { return bench.WriteHTML(w, results) }); err != nil {
-		return err
-	}
-	if err := writeReport(b.o.markdown, bench.Compare(results).WriteMarkdown); err != nil {
-		return err
 	}
 	for _, f := range []io.Closer{b.json, b.csv} {
 		if f == nil {
@@ -149,6 +176,19 @@ func (b *benchOutput) finish(results []*bench.Result) error {
 		}
 	}
 	return nil
+}
+
+// writeReports writes the files that are of all results.
+func (b *benchOutput) writeReports(results []*bench.Result) error {
+	if b.csv != nil {
+		if err := bench.WriteCSV(b.csv, results); err != nil {
+			return err
+		}
+	}
+	if err := writeReport(b.o.html, func(w io.Writer) error { return bench.WriteHTML(w, results) }); err != nil {
+		return err
+	}
+	return writeReport(b.o.markdown, bench.Compare(results).WriteMarkdown)
 }
 
 // writeReport writes a file, unless it has no name.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -155,6 +156,47 @@ func TestInterruptedBenchIsNoSuccess(t *testing.T) {
 	for _, args := range [][]string{nil, {"--rounds", "2"}} {
 		if code := run(over, append([]string{"leveret", "bench", "--uri", uri}, args...), strings.NewReader(""), io.Discard, io.Discard); code != exitInterrupted {
 			t.Errorf("%v, ended before: code %d, want %d", args, code, exitInterrupted)
+		}
+	}
+}
+
+// A run that does not take place, or is ended before it does, replaces no results
+// of one that did.
+func TestEarlierResultsAreKept(t *testing.T) {
+	uri := benchBroker(t)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	earlier := strings.Repeat("of yesterday\n", 1000)
+	for _, tt := range []struct {
+		name string
+		ctx  context.Context
+		args []string
+		kept []string // files that are as they were
+	}{
+		{"no broker", t.Context(), []string{"--uri", "amqp://" + nobody}, []string{"json", "csv", "html", "markdown"}},
+		{"no broker, rounds", t.Context(), []string{"--uri", "amqp://" + nobody, "--rounds", "2"}, []string{"csv", "html", "markdown"}},
+		{"ended before", over, []string{"--uri", uri}, []string{"json", "csv", "html", "markdown"}},
+		{"ended before, rounds", over, []string{"--uri", uri, "--rounds", "2"}, []string{"json", "csv", "html", "markdown"}},
+		{"success", t.Context(), []string{"--uri", uri, "--messages", "10"}, nil},
+	} {
+		dir := t.TempDir()
+		args := append([]string{"leveret", "bench", "-q"}, tt.args...)
+		for _, flag := range []string{"json", "csv", "html", "markdown"} {
+			if err := os.WriteFile(filepath.Join(dir, flag), []byte(earlier), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "--"+flag, filepath.Join(dir, flag))
+		}
+		var errs bytes.Buffer
+		run(tt.ctx, args, strings.NewReader(""), io.Discard, &errs)
+		for _, flag := range []string{"json", "csv", "html", "markdown"} {
+			data, err := os.ReadFile(filepath.Join(dir, flag))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kept := string(data) == earlier; kept != slices.Contains(tt.kept, flag) || !kept && strings.Contains(string(data), "yesterday") {
+				t.Errorf("%s: --%s has %d bytes, kept: %v; %s", tt.name, flag, len(data), kept, &errs)
+			}
 		}
 	}
 }
