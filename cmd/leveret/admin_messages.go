@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
+	"strconv"
 )
 
 // publish takes any bytes as a payload: the argument, or what comes in by standard
@@ -70,7 +73,29 @@ func (a *admin) getMessages(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if count, err := strconv.Atoi(given.or("count", "1")); err == nil && mode != "ack_requeue_true" && mode != "reject_requeue_true" {
+		return a.getRest(answer, count, body, get)
+	}
 	return a.printAnswer(answer, nil, "")
+}
+
+// getRest gets what is missing from so many messages: a request gives no more than so
+// many bytes of them. They have left the queue, so all that came are printed, also if
+// a request fails.
+func (a *admin) getRest(all []byte, count int, body map[string]any, get func() ([]byte, error)) error {
+	var list []json.RawMessage
+	err := json.Unmarshal(all, &list)
+	for done := len(list); err == nil && len(list) > 0 && done < count; done += len(list) {
+		body["count"] = count - done
+		var more []byte
+		if more, err = get(); err == nil {
+			err = json.Unmarshal(more, &list)
+		}
+		if err == nil && len(list) > 0 { // two lists in brackets become one
+			all = append(append(bytes.TrimSuffix(bytes.TrimSpace(all), []byte("]")), ','), bytes.TrimPrefix(bytes.TrimSpace(more), []byte("["))...)
+		}
+	}
+	return errors.Join(a.printAnswer(all, nil, ""), err)
 }
 
 // getInto gets one message and writes its payload to a file. The file is opened

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -15,15 +16,16 @@ func fakeGets(t *testing.T, inQueue, most int) (asked *[]int) {
 	asked = new([]int)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct {
-			Count int
-			Mode  string `json:"ackmode"`
+			Count json.Number // rabbitmqadmin sends a text
+			Mode  string      `json:"ackmode"`
 		}
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			t.Error(err)
 		}
-		*asked = append(*asked, body.Count)
+		count, _ := strconv.Atoi(body.Count.String())
+		*asked = append(*asked, count)
 		list, left := []map[string]any{}, inQueue
-		for range min(body.Count, most, inQueue) {
+		for range min(count, most, inQueue) {
 			left--
 			list = append(list, map[string]any{"payload": "m", "payload_encoding": "string", "message_count": left})
 		}
@@ -61,6 +63,29 @@ func TestGetOfALongQueue(t *testing.T) {
 		if code != 0 || !slices.Equal(*asked, tt.asked) || strings.Count(out, "\n") != tt.lines || !strings.HasPrefix(errs, tt.remark) || tt.remark == "" && errs != "" {
 			t.Errorf("get %s of %d: exit %d, asks for %v, %d lines, %q; want %v, %d lines, %q",
 				tt.args, tt.inQueue, code, *asked, strings.Count(out, "\n"), errs, tt.asked, tt.lines, tt.remark)
+		}
+	}
+}
+
+func TestGetOfALongQueueByRabbitmqadmin(t *testing.T) {
+	for _, tt := range []struct {
+		args    string
+		inQueue int
+		asked   []int
+		got     int
+	}{
+		{"count=100 ackmode=ack_requeue_false", 1000, []int{100, 36}, 100},
+		{"count=100 ackmode=reject_requeue_false", 70, []int{100, 36, 30}, 70},
+		{"count=100 ackmode=ack_requeue_false", 0, []int{100}, 0},
+		{"ackmode=ack_requeue_false", 1000, []int{1}, 1},
+		{"count=100", 1000, []int{100}, 64},
+	} {
+		asked := fakeGets(t, tt.inQueue, 64)
+		code, out, errs := call(t, "", append([]string{"rabbitmqadmin", "-f", "raw_json", "get", "queue=q"}, words(tt.args)...)...)
+		var list []map[string]any
+		if err := json.Unmarshal([]byte(out), &list); err != nil || code != 0 || errs != "" || !slices.Equal(*asked, tt.asked) || len(list) != tt.got {
+			t.Errorf("get %s of %d: exit %d, asks for %v, %d messages, %q, %v; want %v, %d messages",
+				tt.args, tt.inQueue, code, *asked, len(list), errs, err, tt.asked, tt.got)
 		}
 	}
 }
