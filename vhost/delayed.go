@@ -283,7 +283,7 @@ func (d *delayer) route(due []delayedMessage) {
 	p := d.v.borrow()
 	defer d.v.giveBack(p)
 	now := time.Now().UnixMilli()
-	done := &released{log: d.log}
+	done := &queue.Settlement{Log: d.log}
 	r := message.NewReceipt(done, 1, uint64(len(due)))
 	r.Hold(1)
 	for i := range due {
@@ -293,28 +293,14 @@ func (d *delayer) route(due []delayedMessage) {
 		}
 		e := queue.Entry{}
 		if d.log != nil && m.Persistent {
-			done.ids = append(done.ids, due[i].id)
+			done.Records = append(done.Records, due[i].id)
 			e.Receipt, e.Seq = r, uint64(i)+1
 		}
 		d.publish(p, e, m, now)
 	}
 	p.Flush()
-	slices.Sort(done.ids)
+	slices.Sort(done.Records)
 	r.Release()
-}
-
-// released settles messages that were routed in the log where they waited.
-type released struct {
-	log persistence.Log
-	ids []uint64 // ascending; complete when the receipt may be settled
-}
-
-// Settled implements message.Owner. What was refused has no queue that wants it;
-// what failed to be stored is kept.
-func (d *released) Settled(r *message.Receipt) {
-	if _, failed := r.Outcome(); !failed && len(d.ids) > 0 {
-		d.log.Settle(d.ids)
-	}
 }
 
 // publish routes a message that was delayed, with the receipt of an entry. One
