@@ -3,6 +3,7 @@ package amqp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,14 +25,14 @@ type slowStore struct {
 	err     error
 }
 
-func (s *slowStore) PutAll(defs []persistence.Definition) error {
+func (s *slowStore) PutAll(defs []persistence.Definition) []error {
 	s.writes.Add(1)
 	if s.holding != nil {
 		s.holding <- struct{}{}
 		<-s.hold
 	}
 	if s.err != nil {
-		return s.err
+		return slices.Repeat([]error{s.err}, len(defs))
 	}
 	return s.Memory.PutAll(defs)
 }

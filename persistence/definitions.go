@@ -1,7 +1,6 @@
 package persistence
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,30 +34,44 @@ const (
 const MaxKey = 32 << 10
 
 // write makes many changes. They are submitted in their order and together, so
-// that they share as few commits as they fit into.
-func (d *definitions) write(s *Disk, defs []Definition) error {
+// that they share as few commits as they fit into; one that is refused costs only
+// itself. See Store.PutAll for what it returns.
+func (d *definitions) write(s *Disk, defs []Definition) (errs []error) {
 	ops := make([]*op, 0, len(defs))
-	done := make(chan error, len(defs))
+	which := make([]int, 0, len(defs)) // of defs an op is for
+	note := func(i int, err error) {
+		if errs == nil {
+			errs = make([]error, len(defs))
+		}
+		errs[i] = err
+	}
 	d.mu.Lock()
 	for i := range defs {
 		writes, err := d.writesLocked(&defs[i], s.sizes.group)
 		if err != nil {
-			d.mu.Unlock()
-			return err
+			note(i, err)
+			continue
 		}
 		if len(writes) > 0 {
-			ops = append(ops, &op{writes: writes, done: done})
+			ops = append(ops, &op{writes: writes, done: make(chan error, 1)})
+			which = append(which, i)
 		}
 	}
-	err := s.submitAll(ops...)
+	s.submitAll(ops...)
 	d.mu.Unlock()
-	if err != nil {
-		return err
+	for i, o := range ops {
+		if err := <-o.done; err != nil {
+			note(which[i], err)
+		}
 	}
-	for range ops {
-		err = cmp.Or(<-done, err)
+	return errs
+}
+
+func (d *definitions) writeOne(s *Disk, def Definition) error {
+	if errs := d.write(s, []Definition{def}); errs != nil {
+		return errs[0]
 	}
-	return err
+	return nil
 }
 
 // writesLocked is what one change writes; limit is the largest value, in bytes.
@@ -184,9 +197,5 @@ func (d *definitions) load(eng engine) error {
 
 // do has writes committed in one transaction and waits for it.
 func (s *Disk) do(writes []write) error {
-	o, err := s.submit(writes)
-	if err != nil {
-		return err
-	}
-	return <-o.done
+	return <-s.submit(writes).done
 }

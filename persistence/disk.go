@@ -165,34 +165,36 @@ func (s *Disk) Put(kind Kind, key string, value []byte) error {
 	if value == nil {
 		value = []byte{}
 	}
-	return s.defs.write(s, []Definition{{kind, key, value}})
+	return s.defs.writeOne(s, Definition{kind, key, value})
 }
 
 func (s *Disk) Delete(kind Kind, key string) error {
-	return s.defs.write(s, []Definition{{Kind: kind, Key: key}})
+	return s.defs.writeOne(s, Definition{Kind: kind, Key: key})
 }
 
-func (s *Disk) PutAll(defs []Definition) error { return s.defs.write(s, defs) }
+func (s *Disk) PutAll(defs []Definition) []error { return s.defs.write(s, defs) }
 
 func (s *Disk) All(kind Kind) iter.Seq2[string, []byte] { return s.defs.all(s, kind) }
 
 // submit queues writes for one transaction. The op answers when it is committed.
-func (s *Disk) submit(writes []write) (*op, error) {
+func (s *Disk) submit(writes []write) *op {
 	o := &op{writes: writes, done: make(chan error, 1)}
-	return o, s.submitAll(o)
+	s.submitAll(o)
+	return o
 }
 
 // submitAll queues ops, each for one transaction, so that they are taken together.
-func (s *Disk) submitAll(ops ...*op) error {
+// It answers them at once if the store is closed.
+func (s *Disk) submitAll(ops ...*op) {
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
-		return cmp.Or(s.failure(), ErrClosed)
+		answer(ops, cmp.Or(s.failure(), ErrClosed))
+		return
 	}
 	s.ops = append(s.ops, ops...)
 	s.mu.Unlock()
 	s.wake()
-	return nil
 }
 
 // takeBatch hands out an empty batch for a log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -368,6 +369,32 @@ func TestDefinitionsThatAreTooBig(t *testing.T) {
 	}
 	if err := s.Put(Queues, "q", nil); err != nil {
 		t.Errorf("Put after that: %v", err)
+	}
+}
+
+// A definition that is refused costs only itself: those beside it still share a commit.
+func TestRefusedDefinitionAmongOthers(t *testing.T) {
+	s := openTest(t, Options{Dir: t.TempDir()})
+	defer closeTest(t, s)
+	before := s.Health().Commits
+	errs := s.PutAll([]Definition{
+		{Queues, "a", make([]byte, 2*fragmentSize)},
+		{Queues, strings.Repeat("k", MaxKey+1), []byte{}},
+		{Queues, "b", []byte("b")},
+		{Queues, "c", make([]byte, s.sizes.group+1)},
+		{Queues, "missing", nil},
+		{Queues, "d", []byte("d")},
+	})
+	for i, err := range errs {
+		if refused := i == 1 || i == 3; (err != nil) != refused {
+			t.Errorf("definition %d: error %v", i, err)
+		}
+	}
+	if got := maps.Collect(s.All(Queues)); len(errs) != 6 || len(got) != 3 || len(got["a"]) != 2*fragmentSize || string(got["b"])+string(got["d"]) != "bd" {
+		t.Errorf("%d errors, stored %d definitions, want 6 and a, b, d", len(errs), len(got))
+	}
+	if n := s.Health().Commits - before; n != 1 {
+		t.Errorf("%d commits, want 1", n)
 	}
 }
 

@@ -73,7 +73,7 @@ func (m *Memory) Delete(kind Kind, key string) error {
 	return nil
 }
 
-func (m *Memory) PutAll(defs []Definition) error {
+func (m *Memory) PutAll(defs []Definition) (errs []error) {
 	for i := range defs {
 		d := &defs[i]
 		var err error
@@ -82,11 +82,14 @@ func (m *Memory) PutAll(defs []Definition) error {
 		} else {
 			err = m.Put(d.Kind, d.Key, d.Value)
 		}
+		if err != nil && errs == nil {
+			errs = make([]error, len(defs))
+		}
 		if err != nil {
-			return err
+			errs[i] = err
 		}
 	}
-	return nil
+	return errs
 }
 
 func (m *Memory) All(kind Kind) iter.Seq2[string, []byte] {

@@ -152,11 +152,9 @@ func TestDefinitionsDoNotWaitForPromptLogs(t *testing.T) {
 	testPrompt(t, func(p *promptTest) {
 		p.append(p.log)
 		start := time.Now()
-		o, err := p.s.submit([]write{{key: []byte("d"), val: []byte("x")}})
-		if err != nil {
+		if err := p.s.do([]write{{key: []byte("d"), val: []byte("x")}}); err != nil {
 			t.Fatal(err)
 		}
-		<-o.done
 		if got := time.Since(start); got != commitTime {
 			t.Errorf("written after %v, want %v", got, commitTime)
 		}

@@ -90,8 +90,9 @@ type Store interface {
 	Delete(kind Kind, key string) error
 	// PutAll writes and deletes many definitions, in this order but not as one:
 	// a crash may leave the first of them only. All are durable when it returns
-	// nil. They share commits, so that a thousand cost little more than one.
-	PutAll(defs []Definition) error
+	// nil; else it returns an error for each of them, nil for those that are. They
+	// share commits, so that a thousand cost little more than one.
+	PutAll(defs []Definition) []error
 	// All lists the definitions of a kind by key order. The values may be kept. Of
 	// what is changed meanwhile it has either state.
 	All(kind Kind) iter.Seq2[string, []byte]

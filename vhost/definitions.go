@@ -144,26 +144,15 @@ func (d *definitions) writeLocked(slots []*slot) {
 		decisions[i] = s.decided
 	}
 	d.mu.Unlock()
-	errs := d.put(defs)
+	errs := d.store.PutAll(defs)
 	d.mu.Lock()
 	for i, s := range slots {
-		d.writtenLocked(s, decisions[i], errs[i])
-	}
-}
-
-// put writes definitions together, or, if the store does not take them so, one by
-// one: one that is too large for it must not keep others out.
-func (d *definitions) put(defs []persistence.Definition) []error {
-	errs := make([]error, len(defs))
-	if len(defs) > 1 && d.store.PutAll(defs) == nil {
-		return errs
-	}
-	for i := range defs {
-		if err := d.store.PutAll(defs[i : i+1]); err != nil {
-			errs[i] = fmt.Errorf("write definition %c %q: %w", defs[i].Kind, defs[i].Key, err)
+		var err error
+		if errs != nil && errs[i] != nil {
+			err = fmt.Errorf("write definition %c %q: %w", s.id.kind, s.id.key, errs[i])
 		}
+		d.writtenLocked(s, decisions[i], err)
 	}
-	return errs
 }
 
 // writtenLocked notes how the write of a decision went.

@@ -178,29 +178,11 @@ func isNotFound(err error) bool {
 	return err != nil && len(err.Error()) > 9 && err.Error()[:9] == "NOT_FOUND"
 }
 
-// sizedStore fails to write definitions that are larger than limit, as a real one
-// does, and all that are to be written together with one.
-type sizedStore struct {
-	*fakeStore
-	limit int
-}
-
-var errTooLarge = errors.New("too large")
-
-func (s *sizedStore) PutAll(defs []persistence.Definition) error {
-	for _, d := range defs {
-		if len(d.Value) > s.limit {
-			return errTooLarge
-		}
-	}
-	return s.fakeStore.PutAll(defs)
-}
-
 func TestFailedDefinitionIsNotTakenForDurable(t *testing.T) {
-	store := &sizedStore{fakeStore: newFakeStore(), limit: 1000}
+	store := newFakeStore()
 	s := open(t, store)
 	v, _ := s.Get("/")
-	store.limit = 0
+	store.limit = 1
 	declare := func() error {
 		_, err := v.DeclareQueue(System, QueueDeclare{Name: "q", Durable: true})
 		return err
@@ -214,7 +196,7 @@ func TestFailedDefinitionIsNotTakenForDurable(t *testing.T) {
 			t.Errorf("%s: %v, want the store's error", what, err)
 		}
 	}
-	store.limit = 1000
+	store.limit = 0
 	if err := declare(); err != nil {
 		t.Error(err)
 	}
@@ -228,7 +210,8 @@ func TestFailedDefinitionIsNotTakenForDurable(t *testing.T) {
 }
 
 func TestTooLargeDefinitionKeepsNoOtherOut(t *testing.T) {
-	store := &sizedStore{fakeStore: newFakeStore(), limit: 10}
+	store := newFakeStore()
+	store.limit = 10
 	d := newDefinitions(store)
 	small := d.set(persistence.Queues, "small", []byte("1"))
 	large := d.set(persistence.Queues, "large", make([]byte, 11))
@@ -240,6 +223,9 @@ func TestTooLargeDefinitionKeepsNoOtherOut(t *testing.T) {
 	}
 	if n := store.count(persistence.Queues); n != 1 {
 		t.Errorf("%d definitions are stored, want 1", n)
+	}
+	if store.rounds != 1 {
+		t.Errorf("written in %d rounds, want one", store.rounds)
 	}
 }
 

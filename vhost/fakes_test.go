@@ -2,6 +2,7 @@ package vhost
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -147,25 +148,29 @@ type fakeStore struct {
 	writes    int
 	rounds    int // of PutAll
 	fail      error
+	limit     int           // larger values are refused, in bytes; 0 is no limit
 	hold      chan struct{} // if not nil, a write waits until it is closed
 	holding   chan definitionID
 }
 
 var _ persistence.Store = (*fakeStore)(nil)
 
+// errTooLarge is why a fakeStore refuses a definition of more than its limit.
+var errTooLarge = errors.New("too large")
+
 func newFakeStore() *fakeStore {
 	return &fakeStore{values: make(map[definitionID][]byte), logs: make(map[persistence.LogID]*fakeLog)}
 }
 
 func (s *fakeStore) Put(kind persistence.Kind, key string, value []byte) error {
-	return s.PutAll([]persistence.Definition{{Kind: kind, Key: key, Value: value}})
+	return errors.Join(s.PutAll([]persistence.Definition{{Kind: kind, Key: key, Value: value}})...)
 }
 
 func (s *fakeStore) Delete(kind persistence.Kind, key string) error {
-	return s.PutAll([]persistence.Definition{{Kind: kind, Key: key}})
+	return errors.Join(s.PutAll([]persistence.Definition{{Kind: kind, Key: key}})...)
 }
 
-func (s *fakeStore) PutAll(defs []persistence.Definition) error {
+func (s *fakeStore) PutAll(defs []persistence.Definition) []error {
 	s.mu.Lock()
 	hold, holding := s.hold, s.holding
 	s.mu.Unlock()
@@ -179,18 +184,24 @@ func (s *fakeStore) PutAll(defs []persistence.Definition) error {
 	defer s.mu.Unlock()
 	s.rounds++
 	s.writes += len(defs)
-	if s.fail != nil {
-		return s.fail
-	}
-	for _, d := range defs {
+	errs := make([]error, len(defs))
+	for i, d := range defs {
 		id := definitionID{d.Kind, d.Key}
-		if d.Value == nil {
+		switch {
+		case s.fail != nil:
+			errs[i] = s.fail
+		case s.limit > 0 && len(d.Value) > s.limit:
+			errs[i] = errTooLarge
+		case d.Value == nil:
 			delete(s.values, id)
-		} else {
+		default:
 			s.values[id] = d.Value
 		}
 	}
-	return nil
+	if errors.Join(errs...) == nil {
+		return nil
+	}
+	return errs
 }
 
 func (s *fakeStore) All(kind persistence.Kind) iter.Seq2[string, []byte] {

@@ -145,7 +145,7 @@ func (s *Store) Recovered() error                           { return nil }
 func (s *Store) Together(fn func())                         { fn() }
 func (s *Store) Put(persistence.Kind, string, []byte) error { return nil }
 func (s *Store) Delete(persistence.Kind, string) error      { return nil }
-func (s *Store) PutAll([]persistence.Definition) error      { return nil }
+func (s *Store) PutAll([]persistence.Definition) []error    { return nil }
 func (s *Store) Wait(context.Context) error                 { return nil }
 func (s *Store) Health() persistence.Health                 { return persistence.Health{} }
 func (s *Store) Watch() <-chan struct{}                     { return nil }
