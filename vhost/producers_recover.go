@@ -1,6 +1,7 @@
 package vhost
 
 import (
+	"errors"
 	"slices"
 	"sync"
 
@@ -12,14 +13,18 @@ import (
 
 // recover reads the producers from before a restart, once all queues are there.
 func (t *producers) recover(logs map[persistence.LogID]persistence.Log) error {
+	open := make(map[string][]storedPending)
 	var recs []persistence.Record
 	var err error
 	for from := uint64(0); ; from = recs[len(recs)-1].ID + 1 {
-		if recs, err = t.log.Load(0, from, nil, recoverBytes); err != nil || len(recs) == 0 {
+		if recs, err = t.log.Load(0, from, nil, recoverBytes); err != nil {
 			return err
 		}
+		if len(recs) == 0 {
+			return t.resolve(open, logs)
+		}
 		for i := range recs {
-			if err := t.restore(&recs[i], logs); err != nil {
+			if err := t.restore(&recs[i], open); err != nil {
 				return err
 			}
 		}
@@ -27,32 +32,68 @@ func (t *producers) recover(logs map[persistence.LogID]persistence.Log) error {
 }
 
 // restore takes a record of the log; a later one of the same producer replaces it.
-func (t *producers) restore(r *persistence.Record, logs map[persistence.LogID]persistence.Log) error {
+// What was pending then is left in open, by producer. One that cannot be read must
+// not keep everything else from starting.
+func (t *producers) restore(r *persistence.Record, open map[string][]storedPending) error {
 	var s storedProducer
-	if err := decode(r.Body, &s); err != nil {
+	err := decode(r.Body, &s)
+	if err != nil && !errors.Is(err, errUnreadable) {
 		return err
 	}
 	pr := newProducer(r.Key)
-	if old := t.byID[pr.id]; old != nil {
+	old := t.byID[pr.id]
+	switch {
+	case err != nil && old != nil:
+		pr = old
+	case old != nil:
 		pr.records = old.records
 	}
 	pr.records = append(pr.records, r.ID)
+	t.clock++
+	pr.used = t.clock
+	t.byID[pr.id] = pr
+	if err != nil {
+		t.v.log.Error("the record of a producer of idempotent publishing is unreadable and is left out; what this producer has sent can be stored"+
+			" a second time if it sends it again: restore a backup, or see to it that the producer goes on after its last message, which replaces the record",
+			zap.String("producer", pr.id), zap.Error(err))
+		return nil
+	}
 	pr.last = s.Last
 	for _, n := range s.Free {
 		pr.holes[n] = struct{}{}
 	}
-	for _, pending := range s.Pending {
-		missing, err := pr.missing(pending, logs)
-		if err != nil {
-			return err
+	open[pr.id] = s.Pending
+	return nil
+}
+
+// resolve looks for what was pending, and writes what it finds: a log's last id may
+// fall, or ids be used again, before the next start.
+func (t *producers) resolve(open map[string][]storedPending, logs map[persistence.LogID]persistence.Log) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var old []uint64
+	var recs []persistence.Record
+	for id, pending := range open {
+		if len(pending) == 0 {
+			continue
 		}
-		for _, n := range missing {
-			pr.holes[n] = struct{}{}
+		pr := t.byID[id]
+		for _, p := range pending {
+			missing, err := pr.missing(p, logs)
+			if err != nil {
+				return err
+			}
+			for _, n := range missing {
+				pr.holes[n] = struct{}{}
+			}
 		}
+		old = append(old, pr.records...)
+		pr.records = nil
+		recs = append(recs, t.recordLocked(pr))
 	}
-	t.clock++
-	pr.used = t.clock
-	t.byID[pr.id] = pr
+	t.log.Append(recs, nil)
+	slices.Sort(old)
+	t.log.Settle(old) // no commit has this without the records that replace them: see persistence
 	return nil
 }
 

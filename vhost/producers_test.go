@@ -2,8 +2,12 @@ package vhost
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
@@ -250,37 +254,78 @@ func TestNumbersSurviveARestart(t *testing.T) {
 	}
 }
 
+// recoverProducer recovers the producer p from its log, with what the log of a queue
+// has, and returns it with the numbers that are free.
+func recoverProducer(t *testing.T, log *fakeLog, queueLog []persistence.Record) (pr *producer, free []int64) {
+	t.Helper()
+	producers := &producers{byID: make(map[string]*producer), log: log, lastID: log.LastID()}
+	l := &fakeLog{id: 9, records: queueLog, lanes: true}
+	if err := producers.recover(map[persistence.LogID]persistence.Log{9: l}); err != nil {
+		t.Fatal(err)
+	}
+	pr = producers.byID["p"]
+	return pr, slices.Sorted(maps.Keys(pr.holes))
+}
+
 func TestRecordOfAProducerAfterAKill(t *testing.T) {
 	held := func(n int64) persistence.Record {
 		return persistence.Record{ID: uint64(n), Header: newSequenced("q", "p", n).Header}
 	}
 	for _, tt := range []struct {
-		name string
-		log  []persistence.Record // of the queue, as found
-		free []int64
+		name  string
+		log   []persistence.Record // of the queue, as found
+		later []persistence.Record // the same after another kill
+		free  []int64
 	}{
-		{"nothing got there", nil, []int64{2, 3, 4}},
-		{"one got there", []persistence.Record{held(1), held(2)}, []int64{3, 4}},
-		{"the last one got there, others were consumed", []persistence.Record{held(4)}, nil},
+		{"nothing got there, then others did", nil, []persistence.Record{{ID: 4}}, []int64{0, 2, 3, 4}},
+		{"one got there", []persistence.Record{held(1), held(2)}, nil, []int64{0, 3, 4}},
+		{"the last one got there, others were consumed, then it was", []persistence.Record{held(4)}, nil, []int64{0}},
 	} {
-		l := &fakeLog{id: 9, records: tt.log, lanes: true}
-		producers := &producers{byID: make(map[string]*producer)}
 		stored := storedProducer{Last: 4, Free: []int64{0}, Pending: []storedPending{{Numbers: []int64{2, 3, 4}, Places: []place{{9, 1, 4}, {8, 1, 5}}}}}
-		rec := persistence.Record{ID: 1, Key: "p", Body: encode(&stored)}
-		if err := producers.restore(&rec, map[persistence.LogID]persistence.Log{9: l}); err != nil {
-			t.Fatal(err)
-		}
-		pr := producers.byID["p"]
-		var free []int64
-		for n := range pr.holes {
-			if n != 0 {
-				free = append(free, n)
+		log := &fakeLog{records: []persistence.Record{
+			{ID: 1, Key: "p", Body: encode(&storedProducer{Last: 1})}, {ID: 2, Key: "p", Body: encode(&stored)}}}
+		for _, found := range [][]persistence.Record{tt.log, tt.later} {
+			if pr, free := recoverProducer(t, log, found); !slices.Equal(free, tt.free) || pr.last != 4 || !slices.Equal(pr.records, []uint64{3}) {
+				t.Errorf("%s: free are %v, last %d, records %v; want %v, 4 and record 3", tt.name, free, pr.last, pr.records, tt.free)
 			}
 		}
-		slices.Sort(free)
-		if !slices.Equal(free, tt.free) || len(pr.holes) != len(free)+1 || pr.last != 4 {
-			t.Errorf("%s: free are %v, last %d; want %v and 4", tt.name, pr.holes, pr.last, tt.free)
+		if len(log.records) != 1 {
+			t.Errorf("%s: the log has %d records, want 1", tt.name, len(log.records))
 		}
+	}
+}
+
+func TestUnreadableRecordsOfProducersAreLeftOut(t *testing.T) {
+	store := newFakeStore()
+	v, _ := open(t, store).Get("/")
+	declareQueue(t, v, QueueDeclare{Name: "q", Durable: true})
+	v.producers.log.(*fakeLog).records = []persistence.Record{
+		{ID: 1, Key: "known", Body: encode(&storedProducer{Last: 7})},
+		{ID: 2, Key: "known", Body: []byte("{")},
+		{ID: 3, Key: "unknown", Body: []byte(`{"last":"x"}`)},
+		{ID: 4, Key: "p", Body: encode(&storedProducer{Last: 5})},
+	}
+	core, logged := observer.New(zap.ErrorLevel)
+	s, err := Open(Config{Store: store, Factories: map[string]queue.Factory{queue.Classic: fakeFactory}, Log: zap.New(core)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ = s.Get("/")
+	last := make(map[string]int64)
+	for id, pr := range v.producers.byID {
+		last[id] = pr.last
+	}
+	if want := map[string]int64{"known": 7, "unknown": -1, "p": 5}; !maps.Equal(last, want) {
+		t.Errorf("last numbers are %v, want %v", last, want)
+	}
+	for i, producer := range []string{"known", "unknown"} {
+		if logged.Len() != 2 || logged.All()[i].ContextMap()["producer"] != producer || logged.All()[i].ContextMap()["vhost"] != "/" {
+			t.Fatalf("logged %v, want a line for each of the two", logged.All())
+		}
+	}
+	// The next record of a producer replaces all of them.
+	if known, unknown := v.producers.byID["known"].records, v.producers.byID["unknown"].records; !slices.Equal(known, []uint64{1, 2}) || !slices.Equal(unknown, []uint64{3}) {
+		t.Errorf("records are %v and %v, want 1 and 2, and 3", known, unknown)
 	}
 }
 
