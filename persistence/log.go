@@ -275,6 +275,20 @@ func (l *diskLog) Delivered(upTo uint64) {
 	}
 }
 
+func (l *diskLog) Holds(id uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b, i := l.uncommittedLocked(id); b != nil {
+		return i >= 0 && b.isLive(i)
+	}
+	for i := range l.lanes {
+		if l.lanes[i].has(id) {
+			return true
+		}
+	}
+	return false
+}
+
 func (l *diskLog) Durable() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

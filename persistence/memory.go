@@ -290,6 +290,17 @@ func (l *memoryLog) Load(number Lane, from uint64, dst []Record, maxBytes int) (
 	return dst, nil
 }
 
+func (l *memoryLog) Holds(id uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, ln := range l.lanes {
+		if i := ln.search(id); i < len(ln.recs) && ln.recs[i].ID == id {
+			return !ln.gone[i]
+		}
+	}
+	return false
+}
+
 func (l *memoryLog) Durable() uint64 { return l.LastID() }
 
 func (l *memoryLog) LastID() uint64 {

@@ -147,6 +147,9 @@ type Log interface {
 	// there are no more, and returns it. It reads what is pending too. The
 	// records own their bytes.
 	Load(lane Lane, from uint64, dst []Record, maxBytes int) ([]Record, error)
+	// Holds says whether there is a live record with this id, committed or not. It
+	// reads nothing.
+	Holds(id uint64) bool
 	// Durable says up to which id every live record of the log is committed:
 	// a record with a higher id may still be only in memory. Queues drop
 	// bodies from memory up to here.

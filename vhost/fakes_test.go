@@ -309,6 +309,7 @@ func (l *fakeLog) Settle(ids []uint64) {
 func (l *fakeLog) SettleRange(persistence.Lane, uint64, uint64) int { return 0 }
 func (l *fakeLog) WriteAhead()                                      {}
 func (l *fakeLog) Delivered(uint64)                                 {}
+func (l *fakeLog) Holds(uint64) bool                                { return true }
 func (l *fakeLog) Durable() uint64                                  { return 0 }
 
 // Lanes tells nothing unless the test asks for it.

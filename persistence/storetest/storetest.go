@@ -46,6 +46,7 @@ var tests = []struct {
 	{"settle of unknown ids", false, settleUnknown},
 	{"settle range", false, settleRange},
 	{"lanes", false, lanes},
+	{"holds", false, holds},
 	{"gaps in the ids", false, gaps},
 	{"settle before the commit releases", false, settleReleases},
 	{"receipt of several logs", false, receiptOfLogs},
@@ -67,6 +68,7 @@ var tests = []struct {
 	{"delivered mark outlives its chunk", true, redeliveredLater},
 	{"ownerless logs are dropped", true, ownerless},
 	{"log ids are not used again", true, logIDs},
+	{"what is held survives", true, holdsAgain},
 	{"lane info survives", true, laneInfo},
 	{"last ids survive", true, lastIDsSurvive},
 }
@@ -428,6 +430,47 @@ func lanes(h *harness) {
 	if got := l.ids(100, 100); len(got) != 100 || got[0] != 301 {
 		h.t.Errorf("lane 100 has %d records, want 100", len(got))
 	}
+}
+
+// heldLog makes a log of which some records are settled, each in another way.
+func heldLog(h *harness) *log {
+	l := h.newLog()
+	second := rec(5)
+	second.Lane = 3
+	l.append(append(recs(1, 2, 4), second)...)
+	l.append(recs(8, 9)...)
+	l.Settle([]uint64{2, 9})
+	l.SettleRange(0, 3, 4)
+	return l
+}
+
+func (l *log) wantHeld(ids ...uint64) {
+	l.h.t.Helper()
+	var held []uint64
+	for id := range uint64(12) {
+		if l.Holds(id) {
+			held = append(held, id)
+		}
+	}
+	if !slices.Equal(held, ids) {
+		l.h.t.Errorf("the log holds %v, want %v", held, ids)
+	}
+}
+
+func holds(h *harness) {
+	l := heldLog(h)
+	l.wantHeld(1, 5, 8)
+	l.Settle([]uint64{1, 5, 8})
+	l.wantHeld()
+}
+
+func holdsAgain(h *harness) {
+	l := heldLog(h)
+	h.reopen()
+	l = h.openLog(l.ID())
+	l.wantHeld(1, 5, 8)
+	l.append(rec(10))
+	l.wantHeld(1, 5, 8, 10)
 }
 
 func gapIDs() (ids []uint64) {

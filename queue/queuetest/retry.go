@@ -37,6 +37,7 @@ func RunRetry(t *testing.T, factory queue.Factory) {
 		{"RestartsEnforceLimitZero", func(a *queue.Arguments) { a.DeliveryLimit = 0 }, testRestartsEnforceLimitZero},
 		{"RestartLeavesTheOthers", exponential, testRestartLeavesTheOthers},
 		{"RestartWaitingIsPurged", exponential, testRestartWaitingIsPurged},
+		{"RestartForgetsOrphans", exponential, testRestartForgetsOrphans},
 		{"PolicyOnAndOff", func(*queue.Arguments) {}, testRetryPolicy},
 		{"NothingIsLeftInTheLog", exponential, testRetryLog},
 	} {
@@ -292,6 +293,21 @@ func testRestartKeepsTime(h *Harness) {
 	if d := c.Held()[1]; d.Count != 2 || !d.Redelivered || !d.Stored {
 		h.T.Errorf("count %d, redelivered %t, stored %t, want 2, true, true", d.Count, d.Redelivered, d.Stored)
 	}
+}
+
+// A crash may come when the log has forgotten a message and not yet what was noted
+// of it.
+func testRestartForgetsOrphans(h *Harness) {
+	h.Send(Persistent("a"), Persistent("b"))
+	d := h.Get()
+	h.Queue.Settle(nil, []queue.Delivery{d}, queue.Requeued)
+	h.Store.Log(h.Queue.(queue.Logged).LogID()).Settle([]uint64{uint64(d.ID)})
+	h.wantRecords(2) // b, and the note of a
+	h.Reopen()
+	h.Queue.SetPolicy(queue.Policy{})
+	h.wantWaiting(1, 0)
+	h.wantRecords(1)
+	h.WantDrain("b")
 }
 
 // Deliveries count that were under way when the broker ended.

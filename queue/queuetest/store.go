@@ -311,6 +311,17 @@ func (l *Log) read(lane persistence.Lane, from uint64, dst []persistence.Record,
 	return dst, l.s.late, nil
 }
 
+func (l *Log) Holds(id uint64) bool {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	for _, recs := range l.lanes {
+		if _, ok := find(recs, id); ok {
+			return true
+		}
+	}
+	return false
+}
+
 func (l *Log) Durable() uint64 {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()

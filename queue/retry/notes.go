@@ -144,7 +144,9 @@ func (n *Notes) TakeStale(dst []uint64) []uint64 {
 // readBlock is how much of the notes is read at once, in bytes.
 const readBlock = 512 << 10
 
-// Read reads all notes of a lane.
+// Read reads all notes of a lane. Those whose message is not there any more, as
+// a crash came between the two commits, are settled, and so are those that a later
+// one replaces.
 func (n *Notes) Read(log persistence.Log, lane persistence.Lane) error {
 	from := uint64(0)
 	for {
@@ -153,6 +155,8 @@ func (n *Notes) Read(log persistence.Log, lane persistence.Lane) error {
 			return err
 		}
 		if len(recs) == 0 {
+			n.ForgetAll(func(v Note) bool { return !log.Holds(uint64(v.ID)) })
+			log.Settle(n.TakeStale(nil))
 			return nil
 		}
 		for i := range recs {
