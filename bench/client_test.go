@@ -254,11 +254,13 @@ func forward(from, to net.Conn) {
 	from.Close()
 }
 
-func TestInterruptedRunSaysWhatItMeasured(t *testing.T) {
-	b := startBroker(t)
+// interrupted runs a scenario until the third sample.
+func interrupted(t *testing.T, lines ...string) *Result {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	samples := 0
-	r, err := Run(ctx, b, scenario(t, "duration: 1h", "warmup: 0s", "confirm: 100"), Options{Interval: 20 * time.Millisecond, Progress: func(Sample) {
+	sc := scenario(t, append([]string{"duration: 1h", "warmup: 0s"}, lines...)...)
+	r, err := Run(ctx, startBroker(t), sc, Options{Interval: 20 * time.Millisecond, Progress: func(Sample) {
 		if samples++; samples == 3 {
 			cancel()
 		}
@@ -266,6 +268,19 @@ func TestInterruptedRunSaysWhatItMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// What is under way then is not lost.
+func TestInterruptedRunMissesNothing(t *testing.T) {
+	r := interrupted(t, "consumer-latency: 20ms", "prefetch: 2", "rate: 10k")
+	if r.Missing != 0 || len(r.Notes) != 1 || !strings.HasSuffix(r.Notes[0], "deliveries were still to come when the run was interrupted, and were not waited for") {
+		t.Errorf("%d missing, notes %q", r.Missing, r.Notes)
+	}
+}
+
+func TestInterruptedRunSaysWhatItMeasured(t *testing.T) {
+	r := interrupted(t, "confirm: 100")
 	if !r.Interrupted || r.Published == 0 || r.PublishRate == 0 || len(r.Failures) > 0 {
 		t.Errorf("got %+v", r)
 	}

@@ -42,7 +42,7 @@ type run struct {
 	target   atomic.Int64  // consumed messages that are waited for
 	reached  chan struct{} // holds a token when target is reached, confirms are complete or a publisher is gone
 	writers  sync.WaitGroup
-	hurried  bool          // settle ran out of time while deliveries still came
+	hurried  string        // when settle gave up while deliveries still came; "" if it did not
 	finished chan struct{} // closed when all publishers have ended; nil without any
 	trouble  chan struct{} // closed with the first error
 
@@ -300,9 +300,10 @@ func (r *run) settle(ctx context.Context, phase string) {
 			r.m.sample(phase)
 		case <-look.C:
 		case <-end.C:
-			r.hurried = true
+			r.hurried = fmt.Sprintf("after %v, the timeout", r.sc.Timeout)
 			return
 		case <-ctx.Done():
+			r.hurried = "when the run was interrupted"
 			return
 		}
 		if silence.length(r.m) >= r.sc.DrainTime {
@@ -402,9 +403,9 @@ func (r *run) unconfirmed() int64 {
 func (r *run) account() {
 	r.result.Unconfirmed = r.unconfirmed()
 	r.result.Missing = max(0, r.due()-r.m.consumed.Load())
-	if r.hurried && r.result.Missing > 0 {
-		r.result.Notes = append(r.result.Notes, fmt.Sprintf("%s deliveries were still to come after %v, the timeout, and were not waited for",
-			formatCount(float64(r.result.Missing)), r.sc.Timeout))
+	if r.hurried != "" && r.result.Missing > 0 {
+		r.result.Notes = append(r.result.Notes, fmt.Sprintf("%s deliveries were still to come %s, and were not waited for",
+			formatCount(float64(r.result.Missing)), r.hurried))
 		r.result.Missing = 0
 	}
 }
