@@ -100,7 +100,7 @@ func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget
 		Log: b.log, VHosts: b.vhosts, Auth: authority, Store: b.store, Connections: connections{b.server}, Certificates: b.expiries, Alarms: b.server.Alarms, Maintenance: b.server,
 		Node: b.nodeName(), ClusterName: b.cfg.ClusterName, Product: "Leveret", ProductVersion: cmp.Or(b.cfg.ProductVersion, Version()), CompatibleVersion: compatibleVersion,
 		DefaultQueueType: b.cfg.DefaultQueueType, ConsumerTimeout: consumerTimeout(b.cfg.Limits),
-		Operator: operator{b}, DataDir: b.cfg.DataDir, ConfigFiles: b.cfg.Files, Settings: b.Settings, LogFiles: logFiles(b.cfg), MemoryLimit: b.cfg.MemoryLimit, QueueMemory: memory,
+		Operator: operator{b}, DataDir: dataDir(b.cfg), ConfigFiles: b.cfg.Files, Settings: b.Settings, LogFiles: logFiles(b.cfg), MemoryLimit: b.cfg.MemoryLimit, QueueMemory: memory,
 		PathPrefix: b.cfg.HTTP.PathPrefix, MaxBodySize: b.cfg.HTTP.MaxBodySize,
 		AllowOrigins: b.cfg.HTTP.AllowOrigins, CORSMaxAge: b.cfg.HTTP.CORSMaxAge,
 		Options:      httpOptions(b.cfg),
@@ -114,6 +114,14 @@ func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget
 		b.api.AddListener(protocol, l.Addr())
 	}
 	return nil
+}
+
+// dataDir is where the broker keeps its data, "" if it keeps none.
+func dataDir(cfg config.Config) string {
+	if cfg.InMemory {
+		return "" // the folder may be another broker's
+	}
+	return cfg.DataDir
 }
 
 // openManagement opens the HTTP API's listener. The default address may be

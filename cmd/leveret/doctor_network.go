@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,7 +133,46 @@ func ownVersion(ctx context.Context, cfg config.Config, env func(string) (string
 	if o.Product != cfg.ProductName || cfg.NodeName == "" && !strings.HasPrefix(o.Node, "leveret@") || cfg.NodeName != "" && o.Node != cfg.NodeName {
 		return "", fmt.Errorf("%s is the node %s of %s", a.shown, o.Node, o.Product)
 	}
+	if err := a.keepsIts(ctx, cfg, o.Node); err != nil {
+		return "", err
+	}
 	return o.Version, nil
+}
+
+// keepsIts returns an error if the node keeps its data elsewhere than a broker with
+// this configuration.
+func (a *api) keepsIts(ctx context.Context, cfg config.Config, node string) error {
+	var nodes []struct {
+		Name string `json:"name"`
+		Dir  string `json:"db_dir"` // "" in memory
+	}
+	if err := a.get(ctx, apiPath("nodes"), &nodes); err != nil {
+		return err
+	}
+	own := cfg.DataDir
+	if cfg.InMemory {
+		own = ""
+	}
+	for _, n := range nodes {
+		if n.Name == node && !sameFolder(n.Dir, own) {
+			return fmt.Errorf("%s is a broker with the data folder %q", a.shown, n.Dir)
+		}
+	}
+	return nil
+}
+
+// sameFolder says whether the data folder of a broker may be this one; "" is none. A
+// relative one cannot be compared: it depends on where the broker was started.
+func sameFolder(theirs, own string) bool {
+	switch {
+	case theirs == "" || own == "":
+		return theirs == own
+	case !filepath.IsAbs(theirs):
+		return true
+	}
+	a, errA := os.Stat(theirs)
+	b, errB := os.Stat(own)
+	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
 // checkBroker asks the broker that runs. That there is none is no mistake: the

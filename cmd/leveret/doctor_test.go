@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -249,16 +250,29 @@ func TestDoctorKnowsABrokerInMemory(t *testing.T) {
 	if version, err := ownVersion(t.Context(), cfg, os.LookupEnv); err == nil {
 		t.Errorf("the broker on disk, %s, is taken for one in memory", version)
 	}
+	cfg.ManagementListen = strings.TrimPrefix(startBroker(t), "http://")
+	if _, err := ownVersion(t.Context(), cfg, os.LookupEnv); err != nil {
+		t.Errorf("by HTTP: %v", err)
+	}
+	cfg.DataDir, cfg.InMemory = t.TempDir(), false
+	if version, err := ownVersion(t.Context(), cfg, os.LookupEnv); err == nil {
+		t.Errorf("the broker in memory, %s, is taken for one on disk", version)
+	}
 }
 
 // What answers at the usual address with the usual login may be a RabbitMQ.
 func TestDoctorKnowsItsBroker(t *testing.T) {
-	overview := ""
+	overview, dir := "", t.TempDir()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if user, password, _ := r.BasicAuth(); r.URL.Path != "/api/overview" || user != "guest" || password != "guest" {
+		user, password, _ := r.BasicAuth()
+		switch {
+		case user != "guest" || password != "guest":
 			t.Errorf("asked for %s as %s", r.URL.Path, user)
+		case r.URL.Path == "/api/overview":
+			_, _ = io.WriteString(w, overview)
+		case r.URL.Path == "/api/nodes":
+			_ = json.NewEncoder(w).Encode([]map[string]string{{"name": "leveret@here", "db_dir": dir}, {"name": "mq@here", "db_dir": dir}})
 		}
-		_, _ = io.WriteString(w, overview)
 	}))
 	t.Cleanup(api.Close)
 	ask(t, "http://"+nobody) // another broker's
@@ -275,11 +289,19 @@ func TestDoctorKnowsItsBroker(t *testing.T) {
 	} {
 		overview = tt.overview
 		cfg := config.Default()
-		cfg.DataDir, cfg.ManagementListen = t.TempDir(), strings.TrimPrefix(api.URL, "http://")
+		cfg.DataDir, cfg.ManagementListen = dir, strings.TrimPrefix(api.URL, "http://")
 		cfg.ProductName, cfg.NodeName = tt.product, tt.node
 		version, err := ownVersion(t.Context(), cfg, os.LookupEnv)
 		if (err == nil) != tt.own || tt.own && version != "4.0.5" {
 			t.Errorf("%s for %s %s: version %q, error %v", tt.overview, tt.product, tt.node, version, err)
+		}
+		cfg.DataDir = t.TempDir()
+		if _, err := ownVersion(t.Context(), cfg, os.LookupEnv); err == nil {
+			t.Errorf("%s: a broker with another data folder is taken for it", tt.overview)
+		}
+		cfg.InMemory = true
+		if _, err := ownVersion(t.Context(), cfg, os.LookupEnv); err == nil {
+			t.Errorf("%s: a broker on disk is taken for one in memory", tt.overview)
 		}
 	}
 }
