@@ -150,4 +150,7 @@ func (c *codec) table(v *Table) {
 	if c.err == nil {
 		*v, c.err = ParseTable(b)
 	}
+	if c.err == nil {
+		c.err = v.CheckNumbers()
+	}
 }

@@ -192,6 +192,7 @@ func TestDecodeMethodErrors(t *testing.T) {
 		{MethodID(50<<16 | 99), "", "COMMAND_INVALID - unknown method {50,99}"},
 		{MethodID(70<<16 | 10), "", "COMMAND_INVALID - unknown method {70,10}"},
 		{MethodID(0), "", "COMMAND_INVALID - unknown method {0,0}"},
+		{QueueUnbindID, "\x00\x00\x00\x00\x00\x00\x00\x00\x07\x01af\x7f\x80\x00\x00", "SYNTAX_ERROR - field 'a' of a field table is or has a number that is not finite"},
 		{QueueUnbindID, "\x00\x00\x00\x00\x00\x00\x00\x00\x02\x01a", "SYNTAX_ERROR - a field table ends in the middle of a field"},
 		{QueueUnbindID, "\x00\x00\x00\x00\x00\x00\x00\x00\x03\x01az", "SYNTAX_ERROR - unknown field table type 'z'"},
 		{QueueUnbindID, "\x00\x00\x00\x00\x00\x00\x00\x00\x09\x01at\x01", "FRAME_ERROR - cannot decode <<0,0,0,0,0,0,0,0,9,1,97,116,1>>"}, // longer than the frame

@@ -71,6 +71,33 @@ func (t Table) Sorted() Table {
 	return slices.CompactFunc(s, func(a, b Field) bool { return a.Name == b.Name })
 }
 
+// CheckNumbers returns a hard error if a floating-point number in the table is not
+// finite: definitions, which are JSON, could not say what it is. RabbitMQ 4.0 has no
+// such numbers; it drops the connection.
+func (t Table) CheckNumbers() error {
+	for i := range t {
+		if !finite(t[i].Value) {
+			return Unboundf(SyntaxError, "field '%s' of a field table is or has a number that is not finite", t[i].Name)
+		}
+	}
+	return nil
+}
+
+// finite says whether all floating-point numbers of a field value are finite.
+func finite(v any) bool {
+	switch v := v.(type) {
+	case float32:
+		return finite(float64(v))
+	case float64:
+		return !math.IsNaN(v) && !math.IsInf(v, 0)
+	case Table:
+		return !slices.ContainsFunc(v, func(f Field) bool { return !finite(f.Value) })
+	case []any:
+		return !slices.ContainsFunc(v, func(e any) bool { return !finite(e) })
+	}
+	return true
+}
+
 // ParseTable decodes a table's contents, without its length prefix. The values
 // own their memory.
 func ParseTable(b []byte) (Table, error) { return parseTable(b, 0) }

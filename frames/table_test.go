@@ -290,3 +290,20 @@ func FuzzTable(f *testing.F) {
 		}
 	})
 }
+
+func TestNumbersThatAreNotFinite(t *testing.T) {
+	for _, tt := range []struct {
+		value any
+		ok    bool
+	}{
+		{1.5, true}, {float32(1.5), true}, {math.MaxFloat64, true}, {"NaN", true}, {nil, true},
+		{Table{{"b", []any{int64(1), 2.5}}}, true},
+		{math.NaN(), false}, {math.Inf(1), false}, {math.Inf(-1), false}, {float32(math.Inf(1)), false},
+		{[]any{1.5, math.NaN()}, false}, {Table{{"b", []any{Table{{"c", math.Inf(1)}}}}}, false},
+	} {
+		err := Table{{"a", tt.value}}.CheckNumbers()
+		if (err == nil) != tt.ok {
+			t.Errorf("%v: error %v", tt.value, err)
+		}
+	}
+}

@@ -267,6 +267,9 @@ func (b body) table(name string) (frames.Table, error) {
 		return nil, nil
 	case map[string]any:
 		t := tableOf(v)
+		if t.CheckNumbers() != nil {
+			return nil, errNotJSON // as RabbitMQ 4.0 says of a number like 1e999
+		}
 		if _, err := frames.ParseTable(frames.AppendTable(nil, t)[4:]); err != nil {
 			return nil, badRequest("%s is no field table that can be read back: %s", name, err)
 		}

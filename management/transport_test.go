@@ -220,6 +220,7 @@ func TestBodies(t *testing.T) {
 		{"[]", "not_json"},
 		{`{"durable":"maybe"}`, "durable must be true or false"},
 		{`{"arguments":3}`, "arguments must be an object"},
+		{`{"arguments":{"a":[-1e999]}}`, "not_json"},
 		{strings.Repeat(" ", 65), "the request body is larger than the limit of 64 bytes; raise management.http.max_body_size"},
 	} {
 		has(t, a.do("PUT", "/queues/%2F/q", tt.body, 400), J{"error": "bad_request", "reason": tt.reason})
