@@ -55,7 +55,7 @@ func TestConnectionsAreListedAndClosed(t *testing.T) {
 func TestAllConnectionsAreClosed(t *testing.T) {
 	_, addr := startBrokerAt(t)
 	closed := connect(t, addr.String()).NotifyClose(make(chan *amqp.Error, 1))
-	if _, out, errs := call(t, "", "rabbitmqctl", "close_all_connections", "maintenance"); out != "Closed 1 connections\n" {
+	if _, out, errs := call(t, "", "rabbitmqctl", "close_all_connections", "maintenance"); out != "Closing all connections in vhost /, reason: maintenance...\nClosed 1 connections\n" {
 		t.Errorf("prints %q, %s; want that one was closed", out, errs)
 	}
 	if e := <-closed; e == nil || e.Code != amqp.ConnectionForced {

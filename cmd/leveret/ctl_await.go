@@ -72,6 +72,8 @@ func wait(ctx context.Context, s *session, args []string) error {
 	switch {
 	case pid == "" && len(args) == 0:
 		return exitf(exitUsage, "No pid or pidfile specified")
+	case pid != "" && len(args) > 0:
+		return exitf(exitUsage, "Cannot specify both pid and pidfile")
 	case pid == "":
 		s.say("Waiting for pid file '%s' to appear", args[0])
 		var err error
@@ -85,12 +87,16 @@ func wait(ctx context.Context, s *session, args []string) error {
 		return exitf(exitData, "%q is no number of a process", pid)
 	}
 	s.say("Waiting for the broker at %s while OS process '%d' is running", s.api.shown, number)
-	return s.awaitBroker(ctx, func() error {
+	runs := func() error {
 		if !processRuns(number) {
 			return exitf(exitUnavailable, "process %d is not running", number)
 		}
 		return nil
-	})
+	}
+	if err := runs(); err != nil { // whoever answers is another broker
+		return err
+	}
+	return s.awaitBroker(ctx, runs)
 }
 
 // pidFile is what a file says once it is there: whoever writes it does not

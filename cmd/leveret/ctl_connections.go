@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,7 +57,16 @@ func closeConnection(ctx context.Context, s *session, args []string) error {
 	why := reason(args, 1)
 	s.say("Closing connection %s, reason: %s...", args[0], why)
 	err := s.closing(ctx, apiPath("connections", args[0]), why)
-	return orMissing(err, exitData, "there is no connection %q; `list_connections name` shows the names", args[0])
+	if isStatus(err, http.StatusNotFound) && isConnection(args[0]) {
+		return nil // it has ended by itself (RabbitMQ 4.0)
+	}
+	return orMissing(err, exitUnavailable, "there is no connection %q; `list_connections name` shows the names", args[0])
+}
+
+// isConnection says whether a name may be that of a connection, or the process of one
+// in RabbitMQ.
+func isConnection(name string) bool {
+	return strings.Contains(name, " -> ") || strings.HasPrefix(name, "<") && strings.Contains(name, "@") && strings.HasSuffix(name, ">")
 }
 
 // closing deletes what is below a path of connections, for a reason.
@@ -73,12 +83,15 @@ func closeAllConnections(ctx context.Context, s *session, args []string) error {
 	path := apiPath("vhosts", s.opts.vhost, "connections")
 	if s.on("global") {
 		path = apiPath("connections")
+		s.say("Closing all connections (across all vhosts), reason: %s...", reason(args, 0))
+	} else {
+		s.say("Closing all connections in vhost %s, reason: %s...", s.opts.vhost, reason(args, 0))
 	}
 	limit, _ := strconv.Atoi(s.flag("limit")) // pflag has checked both
 	delay, _ := strconv.Atoi(s.flag("per-connection-delay"))
 	var list []object
-	if err := s.api.get(ctx, path, &list); err != nil {
-		return orMissing(err, exitData, "Virtual host '%s' does not exist", s.opts.vhost)
+	if err := s.api.get(ctx, path, &list); err != nil && !isStatus(err, http.StatusNotFound) { // no vhost, no connections (RabbitMQ 4.0)
+		return err
 	}
 	if limit > 0 {
 		list = list[:min(limit, len(list))]

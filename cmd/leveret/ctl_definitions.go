@@ -78,7 +78,7 @@ func definitionFormat(f *pflag.FlagSet) { f.String("format", "json", "json") }
 // onlyJSON refuses the other format.
 func (s *session) onlyJSON() error {
 	if f := s.flag("format"); f != "json" {
-		return exitf(exitUsage, "format %q is not supported: definitions are JSON", f)
+		return exitf(exitData, "format %q is not supported: definitions are JSON", f)
 	}
 	return nil
 }

@@ -32,7 +32,11 @@ func diagnoseCommands() []command {
 		{use: "check_if_any_deprecated_features_are_used", short: "Check that no feature is in use that RabbitMQ advises against", args: cobra.NoArgs, run: checkDeprecated},
 		{use: "check_if_cluster_has_classic_queue_mirroring_policy", short: "Check that no policy asks for mirrored queues, which there are not", args: cobra.NoArgs, run: checkMirroring},
 		{use: "check_if_new_quorum_queue_replicas_have_finished_initial_sync", short: "Check that virtual hosts run: on one node there are no replicas", args: cobra.NoArgs, run: checkVHosts},
-		{use: "rebalance KIND", short: "Spread the leaders of queues over the nodes: nothing to do on one", args: cobra.ExactArgs(1), run: rebalance, values: []string{"all", "quorum", "stream"}},
+		{use: "rebalance KIND", short: "Spread the leaders of queues over the nodes: nothing to do on one", args: cobra.ExactArgs(1), run: rebalance, values: []string{"all", "quorum", "stream"},
+			flags: func(f *pflag.FlagSet) {
+				f.String("vhost-pattern", ".*", "taken and ignored: there is one node")
+				f.String("queue-pattern", ".*", "taken and ignored: there is one node")
+			}},
 		{use: "log_tail", short: "Print the last lines of the log file, if it is on this machine", args: cobra.NoArgs, run: logTail,
 			flags: func(f *pflag.FlagSet) { f.IntP("number", "N", 50, "how many `lines`") }},
 		{use: "tls_versions", short: "List the versions of TLS that this program can", args: cobra.NoArgs, run: tlsVersions},
@@ -46,6 +50,7 @@ func diagnoseCommands() []command {
 }
 
 func setPermissionsGlobally(ctx context.Context, s *session, args []string) error {
+	s.say("Setting permissions for user %q in all virtual hosts ...", args[0])
 	var vhosts []object
 	if err := s.api.get(ctx, apiPath("vhosts"), &vhosts); err != nil {
 		return err
@@ -53,11 +58,10 @@ func setPermissionsGlobally(ctx context.Context, s *session, args []string) erro
 	if _, err := s.user(ctx, args[0]); err != nil {
 		return err
 	}
-	s.say("Setting permissions for user %q in all virtual hosts ...", args[0])
 	for _, v := range vhosts {
 		err := s.api.put(ctx, apiPath("permissions", v.text("name"), args[0]), map[string]string{"configure": args[1], "write": args[2], "read": args[3]})
 		if err != nil {
-			return err
+			return unavailable(err)
 		}
 	}
 	return nil
@@ -149,7 +153,7 @@ func checkMirroring(ctx context.Context, s *session, _ []string) error {
 }
 
 func rebalance(ctx context.Context, s *session, args []string) error {
-	if !slices.Contains([]string{"all", "quorum", "stream", "classic"}, args[0]) {
+	if !slices.Contains([]string{"all", "quorum", "stream"}, args[0]) {
 		return exitf(exitUnavailable, "type %s is not supported. Try one of all, quorum, stream.", args[0])
 	}
 	s.say("Re-balancing leaders of %s queues...", args[0])
@@ -217,7 +221,7 @@ func tlsVersions(_ context.Context, s *session, _ []string) error {
 func cipherSuites(_ context.Context, s *session, _ []string) error {
 	format := s.flag("format")
 	if format != "openssl" && format != "iana" {
-		return exitf(exitUsage, "format %q is not supported: use openssl or iana", format)
+		return exitf(exitData, "format %q is not supported: use openssl or iana", format)
 	}
 	s.say("Listing available cipher suites in %s format", or(format == "iana", "IANA", "OpenSSL"))
 	suites := tls.CipherSuites()

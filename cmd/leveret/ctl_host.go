@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 
@@ -99,12 +100,16 @@ func discoverPeers(ctx context.Context, s *session, _ []string) error {
 }
 
 func grow(ctx context.Context, s *session, args []string) error {
+	if args[1] != "all" && args[1] != "even" {
+		return exitf(exitUsage, "strategy '%s' is not recognised.", args[1])
+	}
 	n, err := s.node(ctx)
 	if err != nil {
 		return err
 	}
 	if args[0] != n.text("name") {
-		return exitf(exitUnavailable, "node %s is not running, or not of this cluster, whose one node is %s", args[0], n.text("name"))
+		// RabbitMQ 4.0: exit code
+		return &exitError{code: exitUsage, text: fmt.Sprintf("node %s is not a member of the cluster, whose one node is %s", args[0], n.text("name")), bare: true}
 	}
 	s.say("Growing %s quorum queues on %s...", args[1], args[0])
 	return s.print(&table{columns: []string{"vhost", "name", "size", "result"}})
@@ -113,7 +118,11 @@ func grow(ctx context.Context, s *session, args []string) error {
 // reclaim looks whether there is such a queue; its log is on disk already.
 func reclaim(ctx context.Context, s *session, args []string) error {
 	s.say("Will flush Raft WAL of quorum queue %s ...", args[0])
-	err := s.api.get(ctx, apiPath("queues", s.opts.vhost, args[0]), nil)
+	var q object
+	err := s.api.get(ctx, apiPath("queues", s.opts.vhost, args[0]), &q)
+	if err == nil && q.text("type") == "classic" {
+		return exitf(exitUnavailable, "This operation is not applicable to classic queues")
+	}
 	return orMissing(err, exitUnavailable, "Target queue was not found in virtual host '%s'", s.opts.vhost)
 }
 

@@ -42,7 +42,8 @@ func TestResetAndStop(t *testing.T) {
 		{"rabbitmqctl -s list_permissions", 0, "app\t.*\t.*\t.*\n"},
 		{"rabbitmqctl authenticate_user app sesame", 0, "Success"},
 		{"rabbitmqctl authenticate_user app guest", exitData, ""},
-		{"rabbitmqctl wait --pid 999999999 -t 5", 0, ""}, // the broker answers: the process is not looked at
+		{"rabbitmqctl wait --pid 999999999 -t 5", exitUnavailable, "process 999999999 is not running"}, // although a broker answers
+		{"rabbitmqctl wait --pid 1 " + pidFile, exitUsage, "Cannot specify both pid and pidfile"},
 		{"rabbitmqctl stop", 0, "Stopping and halting node"},
 		{"rabbitmqctl ping", exitUnavailable, ""},
 		{"rabbitmqctl stop", exitUnavailable, ""},
@@ -88,8 +89,8 @@ func TestImportOnce(t *testing.T) {
 			t.Errorf("%s: exit %d, %s%s; want %q", line.command, code, out, errs, line.want)
 		}
 	}
-	if code, _, _ := call(t, "", "rabbitmqctl", "import_definitions", file, "--format", "erlang"); code != exitUsage {
-		t.Errorf("the format erlang: exit %d, want %d", code, exitUsage)
+	if code, _, _ := call(t, "", "rabbitmqctl", "import_definitions", file, "--format", "erlang"); code != exitData {
+		t.Errorf("the format erlang: exit %d, want %d", code, exitData)
 	}
 }
 

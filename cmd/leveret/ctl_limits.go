@@ -161,10 +161,14 @@ func setUserLimits(ctx context.Context, s *session, args []string) error {
 func clearUserLimits(ctx context.Context, s *session, args []string) error {
 	path := apiPath("user-limits", args[0])
 	if args[1] != "all" {
-		s.say("Clearing limit %q for user %q ...", args[1], args[0])
+		s.say("Clearing %q limit for user %q ...", args[1], args[0])
 	} else {
 		s.say("Clearing all limits for user %q ...", args[0])
 		return s.clearLimits(ctx, path, missingUser(args[0]))
 	}
-	return orMissingUser(s.api.delete(ctx, path+apiPath(args[1])), args[0])
+	err := s.api.delete(ctx, path+apiPath(args[1]))
+	if isStatus(err, http.StatusBadRequest) {
+		return nil // no limit has this name, and so nobody has it (RabbitMQ 4.0)
+	}
+	return orMissingUser(err, args[0])
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -40,7 +41,7 @@ func purgeQueue(ctx context.Context, s *session, args []string) error {
 // deleteQueue says how many messages were ready just before.
 func deleteQueue(ctx context.Context, s *session, args []string) error {
 	path := apiPath("queues", s.opts.vhost, args[0])
-	s.say("Deleting queue '%s' on vhost '%s' ...", args[0], s.opts.vhost)
+	s.say("Deleting queue '%s' on vhost '%s'%s ...", args[0], s.opts.vhost, s.deletable())
 	var q object
 	if err := s.api.get(ctx, path, &q); err != nil {
 		if isStatus(err, http.StatusNotFound) { // RabbitMQ 4.0: exit code
@@ -56,12 +57,23 @@ func deleteQueue(ctx context.Context, s *session, args []string) error {
 	}
 	err := s.api.delete(ctx, path+"?"+query.Encode())
 	if e, ok := errors.AsType[*apiError](err); ok && e.status == http.StatusBadRequest {
-		return exitf(exitSoftware, "%s", e.reason)
+		return exitf(exitUnavailable, "%s", e.reason) // RabbitMQ 4.0: exit code
 	}
 	if err != nil {
 		return s.missingQueue(err, args[0])
 	}
 	return s.result("Queue was successfully deleted with %s ready messages", q.text("messages_ready"))
+}
+
+// deletable says under which conditions a queue is to be deleted.
+func (s *session) deletable() string {
+	var conditions []string
+	for _, name := range []string{"empty", "unused"} {
+		if s.on("if-" + name) {
+			conditions = append(conditions, "if queue is "+name)
+		}
+	}
+	return strings.TrimRight(" "+strings.Join(conditions, " and "), " ")
 }
 
 func listUnresponsiveQueues(_ context.Context, s *session, _ []string) error {
@@ -74,8 +86,8 @@ func quorumStatus(ctx context.Context, s *session, args []string) error {
 	if err := s.api.get(ctx, apiPath("queues", s.opts.vhost, args[0]), &q); err != nil {
 		return s.missingQueue(err, args[0])
 	}
-	if q.text("type") != "quorum" {
-		return exitf(exitData, "queue '%s' is of type %s, not a quorum queue", args[0], q.text("type"))
+	if kind := q.text("type"); kind != "quorum" { // RabbitMQ 4.0: exit code
+		return exitf(exitUnavailable, "Cannot get quorum status of a %s queue", kind)
 	}
 	s.say("Status of quorum queue %s on node %s ...", args[0], q.text("node"))
 	row := object{"node_name": q["leader"], "raft_state": quoted("leader"), "membership": quoted("voter")}

@@ -143,7 +143,7 @@ func (s *session) sizes() (func(bytes int64) string, error) {
 	if f := s.flags.Lookup("unit"); f != nil { // report has none
 		unit = strings.ToLower(f.Value.String())
 	}
-	scale := map[string]float64{"gb": 1e9, "mb": 1e6, "bytes": 1}[unit]
+	scale := map[string]float64{"gb": 1e9, "gigabytes": 1e9, "mb": 1e6, "megabytes": 1e6, "bytes": 1}[unit]
 	if scale == 0 {
 		return nil, exitf(exitUsage, "unit '%s' is not supported. Please use one of: bytes, mb, gb", unit)
 	}

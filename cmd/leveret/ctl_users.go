@@ -113,6 +113,9 @@ func changePassword(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	password, err := s.secret(args, 1)
+	if e, ok := errors.AsType[*exitError](err); ok { // RabbitMQ 4.0: exit code
+		return exitf(exitSoftware, "%s", e.text)
+	}
 	if err != nil {
 		return err
 	}
@@ -163,6 +166,9 @@ func hashPassword(ctx context.Context, s *session, args []string) error {
 	password, err := s.secret(args, 0)
 	if err != nil {
 		return err
+	}
+	if password == "" {
+		return exitf(exitData, "Bad argument: password cannot be an empty string")
 	}
 	s.say("Will hash password with the broker's algorithm")
 	var answer struct{ OK json.RawMessage }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,8 +78,9 @@ func (s *session) trace(ctx context.Context, args []string, on bool) error {
 		vhost = args[0]
 	}
 	s.say("%s tracing for vhost %q ...", or(on, "Starting", "Stopping"), vhost)
-	if err := s.change(ctx, vhost, map[string]any{"tracing": on}); err != nil {
-		return err
+	err := s.change(ctx, vhost, map[string]any{"tracing": on})
+	if e, ok := errors.AsType[*exitError](err); err != nil && (!ok || e.code != exitData || len(args) > 0) {
+		return err // RabbitMQ 4.0 is content with a virtual host that there is not
 	}
 	s.say("Trace %s for vhost %s", or(on, "enabled", "disabled"), vhost)
 	return nil

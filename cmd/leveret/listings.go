@@ -80,7 +80,7 @@ func (l *listing) run(ctx context.Context, s *session, args []string) error {
 	}
 	s.say("%s", strings.ReplaceAll(l.title, "%s", s.opts.vhost))
 	var objects []object
-	if f := s.flags.Lookup("offline"); f != nil && f.Value.String() == "true" { // `report` has no such flag
+	if s.flags.Lookup("offline") != nil && s.on("offline") && !s.on("online") { // `report` has no such flag
 		return s.print(tableOf(columns, objects))
 	}
 	err = s.api.get(ctx, l.path(s.opts.vhost), &objects)
