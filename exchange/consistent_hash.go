@@ -88,7 +88,7 @@ func (h *consistentHash) Check(key string, _ frames.Table, _ queue.Queue) error 
 	n, err := strconv.Atoi(key) // out of range, n is the nearest there is
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
-		return frames.Errorf(frames.PreconditionFailed, "The binding key must be an integer: %s", frames.ErlangBinary([]byte(key)))
+		return frames.Errorf(frames.PreconditionFailed, "The binding key must be an integer: %s", frames.BinaryTerm(key))
 	case n < 1:
 		return frames.Errorf(frames.PreconditionFailed, "The binding key must be greater than 0")
 	case n > maxWeight:

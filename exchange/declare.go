@@ -57,8 +57,8 @@ func (x *Exchange) equivalentAlternate(spec *Spec) error {
 	case !is:
 		return errInequivalent(spec, alternateKey, "received none but current is the value '%s' of type '%s'",
 			frames.PlainTerm(current), frames.TypeName(current))
-	case received != current: // current is a string, so this never compares what cannot be
-		return errInequivalent(spec, alternateKey, "received '%s' but current is '%s'", frames.PlainTerm(received), frames.PlainTerm(current))
+	case !frames.SameValue(received, current):
+		return errInequivalent(spec, alternateKey, "received %s but current is %s", frames.QuotedTerm(received), frames.QuotedTerm(current))
 	}
 	return nil
 }

@@ -108,6 +108,9 @@ func TestEquivalent(t *testing.T) {
 			"'alternate-exchange' for exchange 'N' in vhost 'V': received 'two' but current is 'one'"},
 		{withAE, change(plain, func(s *Spec) { s.Arguments = field("alternate-exchange", int32(1)) }),
 			"'alternate-exchange' for exchange 'N' in vhost 'V': received '1' but current is 'one'"},
+		{withAE, change(plain, func(s *Spec) { s.Arguments = field("alternate-exchange", nil) }),
+			"'alternate-exchange' for exchange 'N' in vhost 'V': received none but current is 'one'"},
+		{withAE, change(plain, func(s *Spec) { s.Arguments = field("alternate-exchange", []byte("one")) }), ""},
 		{withAE, change(plain, func(s *Spec) { s.Arguments = field("alternate-exchange", []any{}) }),
 			"'alternate-exchange' for exchange 'N' in vhost 'V': received '[]' but current is 'one'"},
 	} {

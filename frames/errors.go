@@ -91,12 +91,26 @@ type Error struct {
 
 // Errorf makes an Error with RabbitMQ's text for it.
 func Errorf(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Text: fmt.Sprintf(format, args...)}
+	return &Error{Code: code, Text: explain(format, args)}
 }
 
 // Unboundf makes an Error that is not tied to the method being handled.
 func Unboundf(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Text: fmt.Sprintf(format, args...), Unbound: true}
+	return &Error{Code: code, Text: explain(format, args), Unbound: true}
+}
+
+// explain formats a text. It is UTF-8, as clients decode it, whatever a client sent:
+// what is no UTF-8 is taken for Latin-1 (RabbitMQ 4.0).
+func explain(format string, args []any) string {
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			args[i] = asUTF8(a)
+		case []byte:
+			args[i] = asUTF8(string(a))
+		}
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 func (e *Error) Error() string { return e.ReplyText() }
@@ -126,51 +140,7 @@ func frameError(typ byte, payload []byte, why string, args ...any) *Error {
 // Octets describes a frame for an error text: its type and up to 16 octets.
 func Octets(typ byte, payload []byte) string {
 	if len(payload) > 16 {
-		return fmt.Sprintf("type %d, first 16 octets = %s", typ, ErlangBinary(payload[:16]))
+		return fmt.Sprintf("type %d, first 16 octets = %s", typ, BinaryTerm(string(payload[:16])))
 	}
-	return fmt.Sprintf("type %d, all octets = %s", typ, ErlangBinary(payload))
-}
-
-// ErlangBinary prints bytes as Erlang's ~p does: <<"abc">> when all of them are
-// printable, else <<1,2,3>>.
-func ErlangBinary(b []byte) string {
-	if len(b) == 0 {
-		return "<<>>"
-	}
-	if !printable(b) {
-		return erlangBytes(b)
-	}
-	var s strings.Builder
-	s.WriteString(`<<"`)
-	for _, c := range b {
-		if c == '"' || c == '\\' {
-			s.WriteByte('\\')
-		}
-		s.WriteByte(c)
-	}
-	s.WriteString(`">>`)
-	return s.String()
-}
-
-// erlangBytes prints bytes as Erlang's ~w does: <<97,98>>.
-func erlangBytes(b []byte) string {
-	var s strings.Builder
-	s.WriteString("<<")
-	for i, c := range b {
-		if i > 0 {
-			s.WriteByte(',')
-		}
-		s.WriteString(strconv.Itoa(int(c)))
-	}
-	s.WriteString(">>")
-	return s.String()
-}
-
-func printable(b []byte) bool {
-	for _, c := range b {
-		if c < 0x20 || c > 0x7e {
-			return false
-		}
-	}
-	return true
+	return fmt.Sprintf("type %d, all octets = %s", typ, BinaryTerm(string(payload)))
 }

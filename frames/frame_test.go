@@ -133,6 +133,9 @@ func TestReplyText(t *testing.T) {
 	}{
 		{Errorf(NotFound, "no queue '%s' in vhost '%s'", "q", "/"), "NOT_FOUND - no queue 'q' in vhost '/'"},
 		{Errorf(InternalError, ""), "INTERNAL_ERROR"},
+		// What is no UTF-8 is Latin-1, or a client could not decode the text.
+		{Errorf(NotFound, "%s, %s, %s", "é", "\xe9", []byte("\xff")), "NOT_FOUND - é, é, ÿ"},
+		{Unboundf(NotFound, "%s", "\xe9"), "NOT_FOUND - é"},
 		{Errorf(NotFound, "%s", strings.Repeat("x", 243)), "NOT_FOUND - " + strings.Repeat("x", 243)}, // 255 bytes
 		{Errorf(NotFound, "%s", strings.Repeat("x", 244)), "NOT_FOUND - " + strings.Repeat("x", 240) + "..."},
 		{Errorf(NotFound, "%s", strings.Repeat("x", 9999)), "NOT_FOUND - " + strings.Repeat("x", 240) + "..."},
@@ -178,23 +181,6 @@ func TestCodes(t *testing.T) {
 	} {
 		if tt.code.String() != tt.name || tt.code.Hard() != tt.hard {
 			t.Errorf("%d: %s, hard %v, want %s, %v", tt.code, tt.code, tt.code.Hard(), tt.name, tt.hard)
-		}
-	}
-}
-
-func TestErlangBinary(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                 `<<>>`,
-		"abc ~":            `<<"abc ~">>`,
-		`a"b\`:             `<<"a\"b\\">>`,
-		"\x00\x00\x05ab":   `<<0,0,5,97,98>>`,
-		"ab\x7f":           `<<97,98,127>>`,
-		"\xff":             `<<255>>`,
-		"é":                `<<195,169>>`,
-		"0123456789abcdef": `<<"0123456789abcdef">>`,
-	} {
-		if got := ErlangBinary([]byte(in)); got != want {
-			t.Errorf("%q: %s, want %s", in, got, want)
 		}
 	}
 }

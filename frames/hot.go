@@ -38,8 +38,9 @@ func (p *Publish) Parse(args []byte) error {
 	return nil
 }
 
+// cannotDecode shows the bytes as numbers, even if they can be printed (RabbitMQ 4.0).
 func cannotDecode(args []byte) error {
-	return Errorf(FrameError, "cannot decode %s", ErlangBinary(args))
+	return Errorf(FrameError, "cannot decode <<%s>>", numbers(args))
 }
 
 // ParseSettle reads the arguments of basic.ack, basic.nack and basic.reject: the

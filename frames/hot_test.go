@@ -31,6 +31,7 @@ func TestPublishParse(t *testing.T) {
 func TestPublishParseErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                         "FRAME_ERROR - cannot decode <<>>",
+		"ab":                       "FRAME_ERROR - cannot decode <<97,98>>",
 		"\x00\x00":                 "FRAME_ERROR - cannot decode <<0,0>>",
 		"\x00\x00\x00":             "FRAME_ERROR - cannot decode <<0,0,0>>",
 		"\x00\x00\x05ab":           "FRAME_ERROR - cannot decode <<0,0,5,97,98>>",
@@ -51,7 +52,7 @@ func TestParseSettle(t *testing.T) {
 	}
 	for _, args := range []string{"", "\x00\x00\x00\x00\x00\x00\x01\x02", "\x00\x00\x00\x00\x00\x00\x01\x02\x03\x04"} {
 		_, _, err := ParseSettle([]byte(args))
-		wantReply(t, err, "FRAME_ERROR - cannot decode "+ErlangBinary([]byte(args)))
+		wantReply(t, err, "FRAME_ERROR - cannot decode <<"+numbers([]byte(args))+">>")
 	}
 }
 

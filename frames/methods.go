@@ -124,7 +124,7 @@ func DecodeMethod(id MethodID, args []byte) (Method, error) {
 	if e, ok := c.err.(*Error); ok && e != errTruncated {
 		return nil, e
 	}
-	return nil, Errorf(FrameError, "cannot decode %s", erlangBytes(args))
+	return nil, cannotDecode(args)
 }
 
 // AppendMethod appends a method frame.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/leveretmq/leveret/frames"
 )
 
 // maxTTL is the longest TTL, in milliseconds: ten years (RabbitMQ 4.0).
@@ -24,7 +26,7 @@ func ParseExpiration(s string) (ttl int64, err error) {
 		return 0, expirationError(s, "no_integer")
 	}
 	if rest := digits[n:]; rest != "" {
-		return 0, expirationError(s, "{leftover_string,"+strconv.Quote(rest)+"}")
+		return 0, expirationError(s, "{leftover_string,"+frames.StringTerm(frames.Latin1(rest))+"}")
 	}
 	ttl, err = strconv.ParseInt(s, 10, 64)
 	switch {
@@ -37,5 +39,5 @@ func ParseExpiration(s string) (ttl int64, err error) {
 }
 
 func expirationError(s, why string) error {
-	return fmt.Errorf("invalid expiration '%s': %s", s, why)
+	return fmt.Errorf("invalid expiration '%s': %s", frames.PlainTerm(s), why)
 }

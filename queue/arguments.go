@@ -232,7 +232,7 @@ func arguments() []argument {
 		{"x-max-in-memory-bytes", no, yes, no, ignoredSize},
 		{"x-max-priority", yes, no, no, parseMaxPriority},
 		{"x-overflow", yes, yes, no, parseOverflowArgument},
-		{"x-queue-mode", yes, no, no, oneOf(`"unsupported queue mode '%s'"`, "default", "lazy")},
+		{"x-queue-mode", yes, no, no, oneOf("unsupported queue mode '%s'", "default", "lazy")},
 		{"x-queue-version", yes, no, no, parseQueueVersion},
 		{"x-single-active-consumer", yes, yes, no, parseSingleActive},
 		{"x-quorum-initial-group-size", no, yes, no, ignoredCount},
@@ -242,7 +242,7 @@ func arguments() []argument {
 		{"x-queue-leader-locator", yes, yes, yes, oneOf("invalid_queue_locator_arg", "client-local", "balanced", "random", "least-leaders")},
 		// Not validated: RabbitMQ 4.0 takes any value.
 		{"x-queue-master-locator", yes, no, no, anything},
-		{"x-delivery-limit", yes, yes, no, func(p *parser, v any) string { return integerIfAny(v, &p.DeliveryLimit) }},
+		{deliveryLimitArgument, yes, yes, no, func(p *parser, v any) string { return integerIfAny(v, &p.DeliveryLimit) }},
 		{"x-consumer-timeout", yes, yes, yes, func(p *parser, v any) string { return timeIfAny(v, &p.ConsumerTimeout) }},
 		// Not RabbitMQ's.
 		{"x-consumer-timeout-action", yes, yes, no, parseTimeoutActionArgument},
@@ -300,17 +300,20 @@ func (p *parser) foreign() error {
 	known := arguments()
 	for _, f := range p.table {
 		i := slices.IndexFunc(known, func(a argument) bool { return a.name == f.Name })
-		if i >= 0 && (!known[i].of(p.Type) || f.Name == "x-delivery-limit" && p.Type == Classic && !p.ownRetries()) {
+		if i >= 0 && (!known[i].of(p.Type) || f.Name == deliveryLimitArgument && p.Type == Classic && !hasOwnRetries(p.table)) {
 			return frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s of queue type rabbit_%s_queue", f.Name, p.resource, p.Type)
 		}
 	}
 	return nil
 }
 
-// ownRetries says whether an argument is there that only Leveret has: a classic
+// deliveryLimitArgument is an argument of quorum queues, and of classic ones with hasOwnRetries.
+const deliveryLimitArgument = "x-delivery-limit"
+
+// hasOwnRetries says whether an argument is there that only Leveret has: a classic
 // queue with one may have a delivery limit too, which RabbitMQ 4.0 refuses.
-func (p *parser) ownRetries() bool {
-	return slices.ContainsFunc(p.table, func(f frames.Field) bool { return isOwnRetryKey(strings.TrimPrefix(f.Name, "x-")) })
+func hasOwnRetries(t frames.Table) bool {
+	return slices.ContainsFunc(t, func(f frames.Field) bool { return isOwnRetryKey(strings.TrimPrefix(f.Name, "x-")) })
 }
 
 // isOwnRetryKey says whether a policy key, or an argument without its x-, is one of
@@ -358,7 +361,7 @@ func (p *parser) properties(durable, exclusive, autoDelete bool) error {
 // classicLimit refuses a delivery limit that is no integer: a quorum queue takes
 // it for none (RabbitMQ 4.0), but a classic queue has one only if it is set.
 func (p *parser) classicLimit() error {
-	if v, ok := p.table.Lookup("x-delivery-limit"); ok {
+	if v, ok := p.table.Lookup(deliveryLimitArgument); ok {
 		if _, ok := frames.Integer(v); !ok {
 			return frames.Errorf(frames.PreconditionFailed, `invalid arg 'x-delivery-limit' for %s: "expected integer, got %s"`,
 				p.resource, frames.TypeName(v))
@@ -457,7 +460,7 @@ func timeIfAny(v any, to *int64) string {
 
 func unacceptable(v any) string { return "{unacceptable_type," + frames.TypeName(v) + "}" }
 
-// oneOf accepts some strings; the term for others may show them with %s.
+// oneOf accepts some strings; the term for others is a text if it shows them with %s.
 func oneOf(term string, values ...string) func(*parser, any) string {
 	return func(_ *parser, v any) string {
 		s, ok := v.(string)
@@ -473,14 +476,13 @@ func oneOf(term string, values ...string) func(*parser, any) string {
 	}
 }
 
-// expand puts s in the place of %s in the term, if it has that.
+// expand is the term, or, if that has %s, a string with s in its place.
 func expand(term, s string) string {
-	for i := 0; i+1 < len(term); i++ {
-		if term[i] == '%' && term[i+1] == 's' {
-			return term[:i] + s + term[i+2:]
-		}
+	before, after, ok := strings.Cut(term, "%s")
+	if !ok {
+		return term
 	}
-	return term
+	return frames.StringTerm(before + s + after)
 }
 
 func parseDeadLetterExchange(p *parser, v any) string {
@@ -568,7 +570,7 @@ func parseType(p *parser, v any) string {
 	case Classic, Quorum, Stream:
 		p.Type = s
 	default:
-		return `"unsupported queue type '` + s + `'"`
+		return frames.StringTerm("unsupported queue type '" + s + "'")
 	}
 	return ""
 }

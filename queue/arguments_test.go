@@ -77,6 +77,8 @@ func TestParseArguments(t *testing.T) {
 		{table("x-queue-version", int32(2)), ""},
 		{table("x-queue-version", int32(3)), "invalid arg 'x-queue-version'" + q + `"unsupported queue version '3'"`},
 		{table("x-queue-type", "turbo"), "invalid arg 'x-queue-type'" + q + `"unsupported queue type 'turbo'"`},
+		{table("x-queue-type", `a"b\`), "invalid arg 'x-queue-type'" + q + `"unsupported queue type 'a\"b\\'"`},
+		{table("x-queue-mode", "\xe9\n"), "invalid arg 'x-queue-mode'" + q + `"unsupported queue mode 'é\n'"`},
 		{table("x-queue-type", "undefined"), ""},
 		{table("x-queue-leader-locator", "balanced"), ""},
 		{table("x-queue-leader-locator", "here"), "invalid arg 'x-queue-leader-locator'" + q + "invalid_queue_locator_arg"},
@@ -239,6 +241,9 @@ func TestEquivalent(t *testing.T) {
 			"x-message-deduplication", "received the value 'true' of type 'bool' but current is none"},
 		{table("x-queue-type", "stream"), table("x-queue-type", "stream", "x-consumer-timeout", int32(5), "x-redelivery-delay", int32(5)),
 			"x-redelivery-delay", "received the value '5' of type 'signedint' but current is none"},
+		{table("x-overflow", "drop-head"), table("x-overflow", "\xe9"), "x-overflow", "received 'é' but current is 'drop-head'"},
+		{table("x-overflow", "drop-head"), table("x-overflow", nil), "x-overflow", "received none but current is 'drop-head'"},
+		{nil, table("x-overflow", nil), "x-overflow", "received the value 'undefined' of type 'void' but current is none"},
 		{nil, table("x-message-deduplication", true), "x-message-deduplication", "received the value 'true' of type 'bool' but current is none"},
 		{table("x-queue-type", "quorum", "x-message-deduplication", true), table("x-queue-type", "quorum"),
 			"x-message-deduplication", "received none but current is the value 'true' of type 'bool'"},
@@ -283,32 +288,6 @@ func TestEquivalentFlags(t *testing.T) {
 	}
 }
 
-func TestSameValue(t *testing.T) {
-	for _, tt := range []struct {
-		a, b any
-		want bool
-	}{
-		{int32(5), int64(5), true},
-		{int32(5), "5", false},
-		{int32(5), 5.0, false},
-		{float32(1.5), 1.5, true},
-		{"a", "a", true},
-		{"a", []byte("a"), false},
-		{[]byte("a"), []byte("a"), true},
-		{true, true, true},
-		{nil, nil, true},
-		{table("a", int32(1)), table("a", int32(1)), true},
-		{table("a", int32(1)), table("a", int32(2)), false},
-		{[]any{"a"}, []any{"a"}, true},
-		{"a", []any{"a"}, false},
-		{frames.Decimal{Scale: 1, Value: 2}, frames.Decimal{Scale: 1, Value: 2}, true},
-	} {
-		if got := sameValue(tt.a, tt.b); got != tt.want {
-			t.Errorf("sameValue(%v, %v) = %t", tt.a, tt.b, got)
-		}
-	}
-}
-
 func TestParseConsumerArguments(t *testing.T) {
 	for _, tt := range []struct {
 		args      frames.Table
@@ -350,7 +329,8 @@ func TestTerm(t *testing.T) {
 		{nil, "undefined"},
 		{"a\"b", `<<"a\"b">>`},
 		{"é", `<<"é"/utf8>>`},
-		{"\xff", "<<255>>"},
+		{"\xff", `<<"ÿ">>`},
+		{"\x80", "<<128>>"},
 		{table("k", "v"), `[{<<"k">>,longstr,<<"v">>}]`},
 		{[]any{int32(1), "a"}, `[{signedint,1},{longstr,<<"a">>}]`},
 	} {

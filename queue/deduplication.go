@@ -85,5 +85,5 @@ func parseCachePersistence(p *parser, v any) string {
 	case !dropsDuplicates(p.table):
 		return onlyWithDeduplication
 	}
-	return oneOf(`"unsupported cache persistence '%s'"`, "memory")(p, v)
+	return oneOf("unsupported cache persistence '%s'", "memory")(p, v)
 }

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/leveretmq/leveret/frames"
@@ -46,8 +45,8 @@ func (a Arguments) equivalentIn(key string, b Arguments, vhost, name string) err
 	switch {
 	case !isSet && !sent:
 	case isSet && sent:
-		if !sameValue(current, received) {
-			return inequivalent(key, vhost, name, "'"+frames.PlainTerm(received)+"'", "'"+frames.PlainTerm(current)+"'")
+		if !frames.SameValue(current, received) {
+			return inequivalent(key, vhost, name, frames.QuotedTerm(received), frames.QuotedTerm(current))
 		}
 	case isSet:
 		return inequivalent(key, vhost, name, "none", typed(current))
@@ -64,14 +63,14 @@ func compared(queueType string) []string {
 	case Quorum:
 		return []string{"x-dead-letter-exchange", "x-dead-letter-routing-key", "x-dead-letter-strategy", "x-expires", "x-max-length",
 			"x-max-length-bytes", "x-max-in-memory-length", "x-max-in-memory-bytes", "x-overflow", "x-single-active-consumer", "x-queue-type",
-			"x-quorum-initial-group-size", "x-delivery-limit", "x-message-ttl", "x-queue-leader-locator"}
+			"x-quorum-initial-group-size", deliveryLimitArgument, "x-message-ttl", "x-queue-leader-locator"}
 	case Stream:
 		return []string{"x-max-length-bytes", "x-queue-type", "x-max-age", "x-stream-max-segment-size-bytes",
 			"x-initial-cluster-size", "x-queue-leader-locator"}
 	}
 	return []string{"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length", "x-max-length-bytes",
 		"x-max-priority", "x-overflow", "x-queue-mode", "x-queue-version", "x-single-active-consumer", "x-queue-type",
-		"x-queue-master-locator", "x-queue-leader-locator", "x-delivery-limit"}
+		"x-queue-master-locator", "x-queue-leader-locator", deliveryLimitArgument}
 }
 
 // ownCompared are the arguments that RabbitMQ does not have and that make queues
@@ -86,44 +85,6 @@ func inequivalent(arg, vhost, name, received, current string) error {
 	return frames.Errorf(frames.PreconditionFailed, "inequivalent arg '%s' for %s: received %s but current is %s",
 		arg, ResourceText(vhost, name), received, current)
 }
-
-// sameValue compares field values by kind, not by width: I 5 is l 5, but
-// neither is the string "5".
-func sameValue(a, b any) bool {
-	if x, ok := frames.Integer(a); ok {
-		y, ok := frames.Integer(b)
-		return ok && x == y
-	}
-	switch x := a.(type) {
-	case float32:
-		return sameFloat(float64(x), b)
-	case float64:
-		return sameFloat(x, b)
-	case []byte:
-		y, ok := b.([]byte)
-		return ok && bytes.Equal(x, y)
-	case frames.Table, []any:
-		// A table tells apart what its encoding tells apart.
-		return bytes.Equal(encoded(a), encoded(b))
-	}
-	switch b.(type) {
-	case []byte, frames.Table, []any:
-		return false
-	}
-	return a == b
-}
-
-func sameFloat(a float64, b any) bool {
-	switch b := b.(type) {
-	case float32:
-		return a == float64(b)
-	case float64:
-		return a == b
-	}
-	return false
-}
-
-func encoded(v any) []byte { return frames.AppendTable(nil, frames.Table{{Name: "v", Value: v}}) }
 
 // typed describes a value with its type.
 func typed(v any) string {

@@ -261,13 +261,13 @@ func ArgumentTexts(t frames.Table) []any {
 		value := fmt.Sprint(f.Value)
 		switch v := f.Value.(type) {
 		case string:
-			value = frames.ErlangBinary([]byte(v))
+			value = frames.BinaryTerm(v)
 		case []byte:
-			value = frames.ErlangBinary(v)
+			value = frames.BinaryTerm(string(v))
 		case nil, frames.Table, []any:
 			value = frames.Term(v)
 		}
-		list[i] = fmt.Sprintf("{%s,%s,%s}", frames.ErlangBinary([]byte(f.Name)), frames.TypeName(f.Value), value)
+		list[i] = fmt.Sprintf("{%s,%s,%s}", frames.BinaryTerm(f.Name), frames.TypeName(f.Value), value)
 	}
 	return list
 }
