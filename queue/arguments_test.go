@@ -244,6 +244,9 @@ func TestEquivalent(t *testing.T) {
 		{table("x-overflow", "drop-head"), table("x-overflow", "\xe9"), "x-overflow", "received 'é' but current is 'drop-head'"},
 		{table("x-overflow", "drop-head"), table("x-overflow", nil), "x-overflow", "received none but current is 'drop-head'"},
 		{nil, table("x-overflow", nil), "x-overflow", "received the value 'undefined' of type 'void' but current is none"},
+		{nil, table("x-delivery-limit", int32(5)), "", ""}, // classic queues have none
+		{table("x-redelivery-jitter", int32(1)), table("x-redelivery-jitter", int32(1), "x-delivery-limit", int32(5)),
+			"x-delivery-limit", "received the value '5' of type 'signedint' but current is none"},
 		{nil, table("x-message-deduplication", true), "x-message-deduplication", "received the value 'true' of type 'bool' but current is none"},
 		{table("x-queue-type", "quorum", "x-message-deduplication", true), table("x-queue-type", "quorum"),
 			"x-message-deduplication", "received none but current is the value 'true' of type 'bool'"},

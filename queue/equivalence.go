@@ -30,6 +30,9 @@ func inequivalentFlag(name string, s Spec, received bool) error {
 func (a Arguments) Equivalent(b Arguments, vhost, name string) error {
 	for _, keys := range [2][]string{compared(a.Type), ownCompared()} {
 		for _, key := range keys {
+			if key == deliveryLimitArgument && a.Type == Classic && !hasOwnRetries(a.Table) && !hasOwnRetries(b.Table) {
+				continue // it is no argument of this queue's, so RabbitMQ 4.0 does not look at it
+			}
 			if err := a.equivalentIn(key, b, vhost, name); err != nil {
 				return err
 			}

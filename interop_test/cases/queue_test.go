@@ -32,6 +32,7 @@ func TestInequivalentDeclareTexts(t *testing.T) {
 		{"a timestamp is a number", "", ten, "", table{"x-max-priority", time.Unix(10, 0)}, "ok q 0 0"},
 		{"bytes are text", "", table{"x-overflow", "drop-head"}, "", table{"x-overflow", []byte("drop-head")}, "ok q 0 0"},
 		{"what is no UTF-8 is Latin-1", "", table{"x-overflow", "drop-head"}, "", table{"x-overflow", "\xe9"}, text("x-overflow", "received 'é' but current is 'drop-head'")},
+		{"not its argument", "", none, "", table{"x-delivery-limit", 5}, "ok q 0 0"},
 		{"durable", "d", none, "", none, text("durable", "received 'false' but current is 'true'")},
 		{"not durable", "", none, "d", none, text("durable", "received 'true' but current is 'false'")},
 		{"auto-delete", "a", none, "", none, text("auto_delete", "received 'false' but current is 'true'")},
