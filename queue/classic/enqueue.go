@@ -136,7 +136,7 @@ func release(batch []queue.Entry) {
 func (q *Queue) addLocked(batch []queue.Entry) {
 	for i := range batch {
 		e := &batch[i]
-		if q.refuses && !q.roomLocked(e, nil) {
+		if q.inTurn && !q.roomLocked(e, nil) {
 			continue
 		}
 		q.pushLocked(e, false)
@@ -173,7 +173,7 @@ func (q *Queue) addDurableLocked(batch []queue.Entry, handed int, forGood bool) 
 
 // addOneLocked adds a message to a durable queue; r is its receipt.
 func (q *Queue) addOneLocked(e *queue.Entry, r *message.Receipt) {
-	if q.refuses && !q.roomLocked(e, r) {
+	if q.inTurn && !q.roomLocked(e, r) {
 		return
 	}
 	it := q.pushLocked(e, e.Msg.Persistent)
@@ -224,11 +224,15 @@ func (q *Queue) clearRecordsLocked() {
 	q.records = q.records[:0]
 }
 
-// roomLocked says whether a queue that refuses publishes takes the message. It
+// roomLocked says whether a queue with a length limit takes the message. It
 // does what a refusal asks for. Consumers first take what they can, as they
 // would have if the batch had come one by one. A duplicate is not taken, either,
 // and is no refusal.
 func (q *Queue) roomLocked(e *queue.Entry, r *message.Receipt) bool {
+	if q.trims {
+		q.trimInTurnLocked(r)
+		return true
+	}
 	if q.unique != nil && !q.unique.Add(e.Msg) {
 		q.count.duplicates++
 		q.count.published--
@@ -258,4 +262,17 @@ func (q *Queue) roomLocked(e *queue.Entry, r *message.Receipt) bool {
 		e.Receipt.Refuse(e.Seq)
 	}
 	return false
+}
+
+// trimInTurnLocked does between two messages of a batch what is else done after it:
+// which one a queue with priorities drops depends on what is there at the time.
+func (q *Queue) trimInTurnLocked(r *message.Receipt) {
+	if q.fitsLocked(0, 0) {
+		return
+	}
+	if q.log != nil {
+		q.appendSomeLocked(r) // the log must know what is dropped
+	}
+	q.proceedLocked()
+	q.fresh = q.lastID + 1
 }

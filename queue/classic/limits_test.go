@@ -120,6 +120,34 @@ func TestPriorityDropsTheMostUrgent(t *testing.T) {
 	h.WantDrain("m1", "l1", "l2")
 }
 
+func TestPriorityDropsInTurnWithinABatch(t *testing.T) {
+	for _, durable := range []bool{false, true} {
+		spec := limited(queue.None, 5, queue.DropHead)
+		spec.Arguments.MaxPriority, spec.Durable = 5, durable
+		h := newHarness(t, spec)
+		low, high := queuetest.Priority("late", 0), queuetest.Priority("h", 5)
+		low.Persistent, high.Persistent = true, true
+		c := h.SendConfirmed(queuetest.Message("first"), low, high)
+		if refused, failed := c.Refused(); !c.Done() || len(refused) > 0 || failed {
+			t.Errorf("durable %t: the batch was not confirmed", durable)
+		}
+		queuetest.Equal(t, "dead letters", h.Dead(), []string{"first maxlen"})
+		h.WantDrain("h", "late")
+	}
+}
+
+func TestPriorityWithALimitIsDealtBeforeItDrops(t *testing.T) {
+	spec := limited(1, queue.None, queue.DropHead)
+	spec.Arguments.MaxPriority = 5
+	h := newHarness(t, spec)
+	a := h.Consume(func(s *queue.Subscription) { s.Prefetch = 1 })
+	b := h.Consume(func(s *queue.Subscription) { s.Prefetch = 1 })
+	h.Send(queuetest.Priority("1", 0), queuetest.Priority("2", 0), queuetest.Priority("3", 0), queuetest.Priority("4", 1))
+	queuetest.Equal(t, "delivered", append(a.Bodies(), b.Bodies()...), []string{"1", "2"})
+	queuetest.Equal(t, "dead letters", h.Dead(), []string{"4 maxlen"})
+	h.WantDrain("3")
+}
+
 func TestPolicyLimitsAtOnce(t *testing.T) {
 	h := newHarness(t, queue.Spec{Durable: true, Arguments: &queue.Arguments{DeadLetter: deadLetter}})
 	h.Publish("1", "2", "3", "4")

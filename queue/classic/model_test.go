@@ -98,9 +98,9 @@ func testAgainstModel(t *testing.T, seed uint64) {
 				e.prio = min(prio, m.priorities)
 				batch = append(batch, msg)
 				m.add(e)
+				m.trim()
 			}
 			h.Send(batch...)
-			m.trim()
 		case op < 75: // get
 			d, left, ok, err := h.Queue.Get(false)
 			if err != nil || ok != (len(m.ready) > 0) {

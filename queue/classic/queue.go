@@ -48,6 +48,7 @@ type Queue struct {
 	retries  bool            // counts deliveries, or delays what comes back
 	trims    bool            // has a length limit and drops the head
 	refuses  bool            // has a length limit and refuses publishes
+	inTurn   bool            // looks at its length limit before each message of a batch
 	timed    bool            // some ready message may expire
 	policy   *queue.Policy   // nil if none applies
 	settings *queue.Settings // not to be changed
@@ -209,6 +210,7 @@ func (q *Queue) applyLocked(p queue.Policy) {
 	limited := s.MaxLength != queue.None || s.MaxLengthBytes != queue.None
 	q.trims = limited && s.Overflow == queue.DropHead
 	q.refuses = limited && s.Overflow != queue.DropHead
+	q.inTurn = q.refuses || limited && q.multi
 }
 
 // policyLocked is the policy that applies.
