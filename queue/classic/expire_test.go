@@ -116,6 +116,18 @@ func TestTTLZeroIsDeliveredInTurn(t *testing.T) {
 	})
 }
 
+func TestLimitDropsBeforeTheHeadExpires(t *testing.T) {
+	bubble(t, limited(1, queue.None, queue.DropHead), func(t *testing.T, h *queuetest.Harness) {
+		h.Publish("stays")
+		h.Send(queuetest.TTL("expired", 0))
+		queuetest.Equal(t, "dead letters", h.Dead(), []string{"stays maxlen", "expired expired"})
+	})
+	bubble(t, limited(0, queue.None, queue.DropHead), func(t *testing.T, h *queuetest.Harness) {
+		h.Send(queuetest.TTL("both", 0))
+		queuetest.Equal(t, "dead letters", h.Dead(), []string{"both maxlen"})
+	})
+}
+
 func TestRequeuedTooLate(t *testing.T) {
 	bubble(t, ttl(200), func(t *testing.T, h *queuetest.Harness) {
 		h.Publish("a", "b")

@@ -85,7 +85,7 @@ func (q *Queue) buryLocked(it item, why queue.Reason) {
 // more that may have to be dropped.
 const crowd = 8 << 10
 
-// proceedLocked does what has become possible: deliveries, expiry, limits.
+// proceedLocked does what has become possible: deliveries, limits, expiry.
 func (q *Queue) proceedLocked() {
 	if q.ready == 0 && q.delayed.n == 0 {
 		q.fresh = noneFresh
@@ -95,11 +95,11 @@ func (q *Queue) proceedLocked() {
 		q.consumers.Deal(q)
 	}
 	q.fresh = noneFresh
+	if q.trims {
+		q.trimLocked() // before what is at the head then expires (RabbitMQ 4.0)
+	}
 	if q.timed && !q.quiet {
 		q.expireLocked()
-	}
-	if q.trims {
-		q.trimLocked()
 	}
 	if q.paged > 0 {
 		q.pageTailLocked()
