@@ -104,8 +104,7 @@ func (ch *channel) copies(m *message.Message, p *frames.Properties) error {
 	return rewriteHeaders(m, p, func(t frames.Table) frames.Table { return t.Without("BCC").Sorted() })
 }
 
-// rewriteHeaders gives the message another header table, also in what a
-// basic.return shows.
+// rewriteHeaders gives the message another header table.
 func rewriteHeaders(m *message.Message, p *frames.Properties, edit func(frames.Table) frames.Table) error {
 	t, err := p.Table()
 	if err != nil {
@@ -113,15 +112,6 @@ func rewriteHeaders(m *message.Message, p *frames.Properties, edit func(frames.T
 	}
 	p.SetTable(edit(t))
 	m.Header = p.Append(nil)
-	if m.More == nil || m.More.Returned == nil {
-		return nil
-	}
-	var sent frames.Properties
-	if err := sent.Parse(m.More.Returned); err != nil {
-		return err
-	}
-	sent.Headers = p.Headers
-	m.More.Returned = sent.Append(nil)
 	return nil
 }
 

@@ -82,15 +82,11 @@ func (ch *channel) dropReplyTo() {
 var errNoReplyConsumer = frames.Errorf(frames.PreconditionFailed, "fast reply consumer does not exist")
 
 // rewriteReplyTo puts the address of the channel's reply consumer into a
-// request.
+// request. A basic.return shows it, too (RabbitMQ 4.0).
 func (ch *channel) rewriteReplyTo(m *message.Message, p *frames.Properties) error {
 	if ch.replyTo == nil {
 		return errNoReplyConsumer
 	}
-	if m.More == nil {
-		m.More = &message.More{}
-	}
-	m.More.Returned = m.Header
 	p.ReplyTo = []byte(ch.replyTo.address)
 	m.Header = p.Append(nil)
 	return nil

@@ -168,11 +168,7 @@ func (c *conn) encode(w *writeBuffer, s *segment, ds []outgoing) error {
 			w.b = frames.AppendMethod(w.b, s.channel, &frames.BasicReturn{ReplyCode: uint16(frames.NoRoute), ReplyText: frames.NoRoute.String(),
 				Exchange: m.Exchange, RoutingKey: m.RoutingKey})
 		}
-		header := m.Header
-		if s.kind == returnSegment && m.More != nil && m.More.Returned != nil {
-			header = m.More.Returned
-		}
-		w.b = frames.AppendContentHeader(w.b, s.channel, uint64(len(m.Body)), header)
+		w.b = frames.AppendContentHeader(w.b, s.channel, uint64(len(m.Body)), m.Header)
 		w.body(s.channel, m.Body, c.frameMax)
 		if len(w.b)+w.held > flushSize {
 			if err := c.flushBuffer(w); err != nil {

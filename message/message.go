@@ -49,9 +49,6 @@ type More struct {
 	Deaths []Death
 	// FirstDeath is the oldest event; x-first-death-* are made of it.
 	FirstDeath Death
-	// Returned is the property block as the client sent it, for basic.return;
-	// nil if Header still is that.
-	Returned []byte
 }
 
 // A Death is one entry of the x-death header: all events of one queue and one

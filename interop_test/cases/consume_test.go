@@ -561,6 +561,9 @@ func TestDirectReplyTo(t *testing.T) {
 	server.is(server.put("", to, "answer", props{correlation: "7"}, "m"), "return 312 NO_ROUTE /"+to+` "answer", ack`)
 	c.want("deliver t #1 /" + to + ` "answer"`)
 	c.is(c.props(), "correlation=7")
+	c.publish("", "nobody", "question", props{replyTo: address, expiration: "+05"}, "m")
+	c.want(`return 312 NO_ROUTE /nobody "question"`)
+	c.is(c.props(), "reply_to="+to+" expiration=5") // as it would have been delivered
 	server.is(server.put("amq.direct", to, "answer", props{}, "m"), "return 312 NO_ROUTE amq.direct/"+to+` "answer", ack`)
 	server.is(server.get(to), "channel 404 NOT_FOUND - no queue '"+to+"' in vhost '/' (60,70)")
 	server.is(server.remove(to, ""), "ok 0")

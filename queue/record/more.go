@@ -7,8 +7,7 @@ import (
 	"github.com/leveretmq/leveret/message"
 )
 
-// moreVersion begins the Extra of a record: what message.More holds, but for
-// Returned, which has no meaning in a queue. The format:
+// moreVersion begins the Extra of a record: what message.More holds. The format:
 //
 //	version  1 byte
 //	CC       list of strings

@@ -24,13 +24,6 @@ func TestMoreRoundTrip(t *testing.T) {
 	}
 }
 
-func TestMoreLeavesReturnedOut(t *testing.T) {
-	got, err := ParseMore(AppendMore(nil, &message.More{CC: []string{"a"}, Returned: []byte("x")}))
-	if err != nil || got.Returned != nil {
-		t.Errorf("Returned = %q, %v, want nil", got.Returned, err)
-	}
-}
-
 func TestMoreDamaged(t *testing.T) {
 	whole := AppendMore(nil, &message.More{CC: []string{"abc"}, Deaths: []message.Death{{Queue: "q"}}})
 	for n := range whole {
