@@ -30,8 +30,8 @@ func TestAppendJSON(t *testing.T) {
 		{object{{"b", 1}, {"a", []any{true, []string{"x"}}}}, `{"b":1,"a":[true,["x"]]}`},
 		{frames.Table{{Name: "k", Value: int64(1)}, {Name: "k", Value: int64(2)}}, `{"k":1}`}, // no name twice
 		{frames.Table(nil), `{}`},
-		{frames.Table{{Name: "k", Value: []any{3.0, float32(3), -0.0, 1e20, 1234567.0, 0.1, int64(3), math.NaN(), frames.Table{{Name: "k", Value: 3.0}}}}},
-			`{"k":[3.0,3.0,0.0,1e+20,1.234567e+06,0.1,3,null,{"k":3.0}]}`},
+		{frames.Table{{Name: "k", Value: []any{3.0, float32(3), math.Copysign(0, -1), 1e20, 1234567.0, 0.1, int64(3), math.NaN(), frames.Table{{Name: "k", Value: 3.0}}}}},
+			`{"k":[3.0,3.0,-0.0,1e+20,1.234567e+06,0.1,3,null,{"k":3.0}]}`},
 		{json.RawMessage(`{"raw":1}`), `{"raw":1}`},
 		{map[string]any{"n": json.Number("12")}, `{"n":12}`},
 		{[]object(nil), `[]`},
