@@ -76,14 +76,6 @@ func AppendHeartbeat(dst []byte) []byte {
 	return append(dst, HeartbeatFrame, 0, 0, 0, 0, 0, 0, frameEnd)
 }
 
-// AppendFrame appends a frame with this payload.
-func AppendFrame(dst []byte, typ byte, channel uint16, payload []byte) []byte {
-	start := len(dst)
-	dst = begin(dst, typ, channel)
-	dst = append(dst, payload...)
-	return end(dst, start)
-}
-
 // AppendContentHeader appends the content header frame of class basic:
 // properties is the property block, size the body's size in bytes.
 func AppendContentHeader(dst []byte, channel uint16, size uint64, properties []byte) []byte {

@@ -85,12 +85,20 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
+// appendFrame appends a frame with this payload.
+func appendFrame(dst []byte, typ byte, channel uint16, payload []byte) []byte {
+	start := len(dst)
+	dst = begin(dst, typ, channel)
+	dst = append(dst, payload...)
+	return end(dst, start)
+}
+
 func TestParseTakesAPayloadOfFrameMax(t *testing.T) {
-	b := AppendFrame(nil, BodyFrame, 1, make([]byte, 4096))
+	b := appendFrame(nil, BodyFrame, 1, make([]byte, 4096))
 	if _, n, err := Parse(b, 4096); n != 4096+Overhead || err != nil {
 		t.Errorf("%d bytes, %v, want all", n, err)
 	}
-	b = AppendFrame(nil, BodyFrame, 1, make([]byte, 4097))
+	b = appendFrame(nil, BodyFrame, 1, make([]byte, 4097))
 	_, _, err := Parse(b, 4096)
 	wantReply(t, err, "FRAME_ERROR - type 3, all octets = <<>>: {frame_too_large,4097,4088}")
 }
@@ -98,7 +106,6 @@ func TestParseTakesAPayloadOfFrameMax(t *testing.T) {
 func TestAppendFrames(t *testing.T) {
 	for _, tt := range []struct{ name, got, want string }{
 		{"heartbeat", string(AppendHeartbeat([]byte("x"))), "x\x08\x00\x00\x00\x00\x00\x00\xce"},
-		{"frame", string(AppendFrame([]byte("x"), 1, 258, []byte("ab"))), "x\x01\x01\x02\x00\x00\x00\x02ab\xce"},
 		{"header", string(AppendContentHeader([]byte("x"), 258, 1<<40|5, []byte{0x10, 0, 2})),
 			"x\x02\x01\x02\x00\x00\x00\x0f\x00\x3c\x00\x00\x00\x00\x01\x00\x00\x00\x00\x05\x10\x00\x02\xce"},
 		{"body in parts", string(AppendBodyEnd(append(AppendBodyStart(nil, 258, 3), "abc"...))), "\x03\x01\x02\x00\x00\x00\x03abc\xce"},
@@ -212,7 +219,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%d bytes and %v", n, err)
 		}
-		if again := AppendFrame(nil, frame.Type, frame.Channel, frame.Payload); !bytes.Equal(again, b[:n]) {
+		if again := appendFrame(nil, frame.Type, frame.Channel, frame.Payload); !bytes.Equal(again, b[:n]) {
 			t.Fatalf("%q became %q", b[:n], again)
 		}
 		if _, part, err := Parse(b[:n-1], max); part != 0 || err != nil {

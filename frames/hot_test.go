@@ -111,7 +111,7 @@ type hotPath struct {
 }
 
 func hotPaths() []hotPath {
-	frame := AppendFrame(nil, BodyFrame, 1, make([]byte, 16))
+	frame := appendFrame(nil, BodyFrame, 1, make([]byte, 16))
 	publish := []byte("\x00\x00\x06orders\x0corder.new.eu\x00")
 	properties := []byte(allProperties)
 	small := []byte("\x10\x00\x02")

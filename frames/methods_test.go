@@ -94,7 +94,7 @@ var methodVectors = []struct {
 func TestMethodsOnTheWire(t *testing.T) {
 	for _, tt := range methodVectors {
 		frame := AppendMethod([]byte("x"), 258, tt.m)
-		want := string(AppendFrame([]byte("x"), MethodFrame, 258, []byte(tt.wire)))
+		want := string(appendFrame([]byte("x"), MethodFrame, 258, []byte(tt.wire)))
 		if string(frame) != want {
 			t.Errorf("%T: %q, want %q", tt.m, frame, want)
 		}
