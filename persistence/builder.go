@@ -146,10 +146,10 @@ func (c *chunkBuilder) addRun(b *batch, lane Lane, from, to int, late []uint64) 
 }
 
 // note counts a record in.
-func (d *dirEntry) note(body int, expires int64) {
-	d.bytes += int64(body)
-	if expires > 0 && (d.earliest == 0 || expires < d.earliest) {
-		d.earliest = expires
+func (e *dirEntry) note(body int, expires int64) {
+	e.bytes += int64(body)
+	if expires > 0 && (e.earliest == 0 || expires < e.earliest) {
+		e.earliest = expires
 	}
 }
 
@@ -215,9 +215,9 @@ func (d *directory) chunk(data []byte, logs []*diskLog, threshold, part int) (*c
 }
 
 // run is the run that a directory entry stands for, with all records live.
-func (d *dirEntry) run(l *diskLog) run {
+func (e *dirEntry) run(l *diskLog) run {
 	return run{
-		log: l, lane: d.lane, first: d.first, from: d.first, span: d.span,
-		count: d.count, live: d.count, bytes: d.bytes, set: d.set,
+		log: l, lane: e.lane, first: e.first, from: e.first, span: e.span,
+		count: e.count, live: e.count, bytes: e.bytes, set: e.set,
 	}
 }

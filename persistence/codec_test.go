@@ -55,16 +55,6 @@ func TestDirectoryRoundTrip(t *testing.T) {
 	if !reflect.DeepEqual(got, d) {
 		t.Errorf("decodeDirectory = %+v, want %+v", got, d)
 	}
-	for _, tt := range []struct {
-		log  LogID
-		lane Lane
-		id   uint64
-		want int
-	}{{1, 0, 10, 0}, {1, 0, 19, 0}, {1, 3, 69, 1}, {9, 0, 1<<40 + 1, 2}, {9, 1, 1 << 40, -1}, {2, 0, 1, -1}} {
-		if got := d.find(tt.log, tt.lane, tt.id); got != tt.want {
-			t.Errorf("find(%d, %d, %d) = %d, want %d", tt.log, tt.lane, tt.id, got, tt.want)
-		}
-	}
 }
 
 func TestDirectoryRefused(t *testing.T) {

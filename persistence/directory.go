@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
-	"sort"
 )
 
 // A directory describes one chunk: which runs it holds and where. Recovery
@@ -225,25 +224,6 @@ func (d *directory) sorted() bool {
 		}
 	}
 	return true
-}
-
-// find is the slot of the run that may hold an id, or -1.
-func (d *directory) find(log LogID, lane Lane, id uint64) int {
-	i := sort.Search(len(d.entries), func(i int) bool {
-		e := &d.entries[i]
-		switch {
-		case e.log != log:
-			return e.log > log
-		case e.lane != lane:
-			return e.lane > lane
-		default:
-			return e.first+uint64(e.span) >= id
-		}
-	})
-	if i == len(d.entries) || d.entries[i].log != log || d.entries[i].lane != lane {
-		return -1
-	}
-	return i
 }
 
 // check verifies the records of a run.

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// ErrDiskFull: there is too little space to write without risk.
+// ErrDiskFull says that there is too little space to write without risk.
 var ErrDiskFull = errors.New("the disk is full")
 
 // A write into a mapped file that finds no space ends the process: the kernel

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// ErrDamaged: files of the store are missing or not what was written.
+// ErrDamaged says that files of the store are missing or not what was written.
 var ErrDamaged = errors.New("the store is damaged")
 
 // damaged says what to do about a store that cannot be opened.

@@ -142,4 +142,4 @@ func (r *run) nextLive(id uint64) (uint64, bool) {
 
 // tiny reports whether the runs of a chunk are so small that many of them are
 // worth merging.
-func (c *chunk) tiny() bool { return c.size < tinyRun*int64(len(c.runs)) }
+func (ck *chunk) tiny() bool { return ck.size < tinyRun*int64(len(ck.runs)) }
