@@ -102,10 +102,11 @@ func (m *machine) setApart(v retry.Note) bool {
 
 // evictDelayed takes messages that wait out of memory, those that are due last
 // first, until they weigh need. What has an id above durable stays.
-func (m *machine) evictDelayed(durable queue.ID, need int64) (freed int64) {
+func (m *machine) evictDelayed(durable queue.ID, need int64) {
 	if m.delay.n == m.delay.away {
-		return 0
+		return
 	}
+	freed := int64(0)
 	for _, id := range m.delay.order.All() {
 		if freed >= need {
 			break
@@ -120,7 +121,6 @@ func (m *machine) evictDelayed(durable queue.ID, need int64) (freed int64) {
 		m.table.remove(id)
 	}
 	m.memory -= freed
-	return freed
 }
 
 // awayDelayed are the first n of those that are due next, as far as they are away.

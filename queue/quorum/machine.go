@@ -279,7 +279,7 @@ func (m *machine) nextLane() int {
 }
 
 // pop takes the head off its place; the message is not ready any more.
-func (m *machine) pop(id queue.ID, s *slot, where int) {
+func (m *machine) pop(s *slot, where int) {
 	weight := int64(s.msg.Size())
 	if where == returned {
 		m.back.pop()
@@ -316,7 +316,7 @@ func (m *machine) checkout(c *command, fx *effects) {
 		if s == nil || s.expires != 0 && s.overdue(id, c) {
 			break
 		}
-		m.pop(id, s, where)
+		m.pop(s, where)
 		m.hand(id, s, c.consumer, fx)
 		m.outBytes += int64(len(s.msg.Body))
 		n++
@@ -463,7 +463,7 @@ func (m *machine) expire(c *command, fx *effects) {
 		if s == nil || !s.overdue(id, c) {
 			break
 		}
-		m.pop(id, s, where)
+		m.pop(s, where)
 		m.bury(id, s, expired, fx)
 	}
 	c.count = n
@@ -484,7 +484,7 @@ func (m *machine) trim(c *command, fx *effects) {
 		if s == nil {
 			break
 		}
-		m.pop(id, s, where)
+		m.pop(s, where)
 		m.bury(id, s, maxlen, fx)
 	}
 	c.count = n
