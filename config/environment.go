@@ -86,7 +86,7 @@ func (l *loader) chooseRabbitMQ() {
 	}
 	l.chooseNodePort()
 	l.fail(l.choosePlugins())
-	l.fail(l.chooseErlangArguments())
+	l.chooseErlangArguments()
 	l.fail(l.chooseLogs())
 }
 
@@ -234,11 +234,11 @@ func (l *loader) chooseLogWord(word string) error {
 // chooseErlangArguments takes the settings that compose files pass to Erlang:
 // -rabbit KEY VALUE and -rabbitmq_management KEY VALUE, as advanced.config has
 // them. All others mean the Erlang machine.
-func (l *loader) chooseErlangArguments() error {
+func (l *loader) chooseErlangArguments() {
 	const name = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
 	text, set := l.variable(name)
 	if !set {
-		return nil
+		return
 	}
 	var entries []entry
 	words := strings.Fields(text)
@@ -267,7 +267,6 @@ func (l *loader) chooseErlangArguments() error {
 		}
 	}
 	l.chooseEntries(entries)
-	return nil
 }
 
 // erlArgument is the term that a word on Erlang's command line stands for, with

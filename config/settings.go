@@ -125,7 +125,7 @@ func firstStartSettings() []Setting {
 		{Name: "default-vhost", Default: "/", Usage: "`name` of the vhost made with it",
 			set: func(c *Config, s string) error { return setText(&c.DefaultVHost, s) }},
 		{Name: "load-definitions", Default: "none", Usage: "`file` or folder of definitions to import at every start; then there is no default user or vhost",
-			set: func(c *Config, s string) error { return setTextOr(&c.LoadDefinitions, s, "none") }},
+			set: func(c *Config, s string) error { return setTextOrNone(&c.LoadDefinitions, s) }},
 	}
 }
 
@@ -145,7 +145,7 @@ func authSettings() []Setting {
 		{Name: "auth-mechanisms", Default: "AMQPLAIN,PLAIN",
 			set: func(c *Config, s string) error { return setMechanisms(&c.Auth.Mechanisms, s) }},
 		{Name: "anonymous-login-user", Default: "none",
-			set: func(c *Config, s string) error { return setTextOr(&c.Auth.AnonymousUser, s, "none") }},
+			set: func(c *Config, s string) error { return setTextOrNone(&c.Auth.AnonymousUser, s) }},
 		{Name: "anonymous-login-pass", Default: "any", Secret: true,
 			set:  func(c *Config, s string) error { return setText(&c.Auth.AnonymousPass, s) },
 			show: func(*Config) string { return "" }},
@@ -207,7 +207,7 @@ func limitSettings() []Setting {
 func httpSettings() []Setting {
 	return []Setting{
 		{Name: "management-path-prefix", Default: "none",
-			set: func(c *Config, s string) error { return setTextOr(&c.HTTP.PathPrefix, s, "none") }},
+			set: func(c *Config, s string) error { return setTextOrNone(&c.HTTP.PathPrefix, s) }},
 		{Name: "management-max-body-size", Default: "20MB",
 			set:  func(c *Config, s string) error { return setSize(&c.HTTP.MaxBodySize, s) },
 			show: func(*Config) string { return "20MB" }},
@@ -233,7 +233,7 @@ func httpSettings() []Setting {
 		{Name: "management-enable-queue-totals", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.HTTP.EnableQueueTotals, s) }},
 		{Name: "management-access-log", Default: "none",
-			set: func(c *Config, s string) error { return setTextOr(&c.HTTP.AccessLog, s, "none") }},
+			set: func(c *Config, s string) error { return setTextOrNone(&c.HTTP.AccessLog, s) }},
 		{Name: "management-headers", Default: "none",
 			set: func(c *Config, s string) error { return setHeaders(&c.HTTP.Headers, s) }},
 		{Name: "management-fixed-operator-policies", Default: "false", Switch: true,

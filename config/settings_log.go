@@ -17,9 +17,9 @@ func logSettings() []Setting {
 		{Name: "log-quiet", Default: "false", Switch: true, Usage: "log nothing to standard output",
 			set: func(c *Config, s string) error { return setSwitch(&c.LogQuiet, s) }},
 		{Name: "log-file", Default: "none", Usage: "`file` to log to as well, or none",
-			set: func(c *Config, s string) error { return setTextOr(&c.LogFile, s, "none") }},
+			set: func(c *Config, s string) error { return setTextOrNone(&c.LogFile, s) }},
 		{Name: "log-dir", Default: "none", Usage: "`folder` of that file, unless its path is absolute",
-			set: func(c *Config, s string) error { return setTextOr(&c.LogDir, s, "none") }},
+			set: func(c *Config, s string) error { return setTextOrNone(&c.LogDir, s) }},
 		{Name: "log-file-level", Default: "info", Usage: "least important `level` in that file",
 			set: func(c *Config, s string) error {
 				return setWord(&c.LogFileLevel, s, Debug, Info, Warn, Error, Critical)

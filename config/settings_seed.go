@@ -16,7 +16,7 @@ func moreNodeSettings() []Setting {
 	return []Setting{
 		{Name: "node-tags", Default: "none", set: func(c *Config, s string) error { return setPairs(&c.NodeTags, s) }},
 		{Name: "cluster-tags", Default: "none", set: func(c *Config, s string) error { return setPairs(&c.ClusterTags, s) }},
-		{Name: "pid-file", Default: "none", set: func(c *Config, s string) error { return setTextOr(&c.PidFile, s, "none") }},
+		{Name: "pid-file", Default: "none", set: func(c *Config, s string) error { return setTextOrNone(&c.PidFile, s) }},
 		{Name: "keep-pid-file", Default: "false", Switch: true, set: func(c *Config, s string) error { return setSwitch(&c.KeepPidFile, s) }},
 		{Name: "definitions-skip-unchanged", Default: "false", Switch: true,
 			set: func(c *Config, s string) error { return setSwitch(&c.SkipUnchanged, s) }},
@@ -27,7 +27,7 @@ func moreNodeSettings() []Setting {
 		{Name: "product-version", Default: "this build's",
 			set:  func(c *Config, s string) error { return setText(&c.ProductVersion, s) },
 			show: func(*Config) string { return "this build's" }},
-		{Name: "motd-file", Default: "none", set: func(c *Config, s string) error { return setTextOr(&c.Motd, s, "none") }},
+		{Name: "motd-file", Default: "none", set: func(c *Config, s string) error { return setTextOrNone(&c.Motd, s) }},
 	}
 }
 

@@ -69,9 +69,9 @@ func setText(to *string, text string) error {
 	return nil
 }
 
-// setTextOr takes a text, or a word that says there is none.
-func setTextOr(to *string, text, none string) error {
-	if text == none {
+// setTextOrNone takes a text, or the word none.
+func setTextOrNone(to *string, text string) error {
+	if text == "none" {
 		*to = ""
 		return nil
 	}
