@@ -148,12 +148,11 @@ func (c *conn) is(got, want string) {
 }
 
 // ok fails the test at once when a preparation is refused.
-func (c *conn) ok(got string) string {
+func (c *conn) ok(got string) {
 	c.Helper()
 	if got != "ok" && !strings.HasPrefix(got, "ok ") {
 		c.Fatalf("got %s, want ok", got)
 	}
-	return got
 }
 
 // eventually waits until an answer is as wanted.

@@ -76,11 +76,3 @@ func (a api) as(user, password, method, path string, body any, status int) []byt
 	}
 	return got
 }
-
-// get decodes the answer to a GET.
-func (a api) get(path string, to any) {
-	a.Helper()
-	if err := json.Unmarshal(a.do("GET", path, nil, 200), to); err != nil {
-		a.Fatalf("GET %s: %v", path, err)
-	}
-}
