@@ -213,31 +213,36 @@ func (pc *pubConn) readLoop() {
 	defer close(pc.read)
 	var blockedAt int64
 	defer func() { pc.unblock(&blockedAt) }()
-	for {
-		var now int64
-		for {
-			f, ok, err := pc.c.next()
-			if err != nil {
-				pc.lost(err)
-				return
-			}
-			if !ok {
-				break
-			}
-			if f.Type != frames.MethodFrame || len(f.Payload) < 4 {
-				continue
-			}
-			if now == 0 {
-				now = pc.r.m.clock.now()
-			}
-			if done := pc.handle(f, now, &blockedAt); done {
-				return
-			}
-		}
+	for !pc.handleRead(&blockedAt) {
 		pc.r.m.latencies[latencyConfirm].record(&pc.acks)
 		if err := pc.c.fill(); err != nil {
 			pc.lost(err)
 			return
+		}
+	}
+}
+
+// handleRead handles the whole frames of what was read; done says that the
+// connection is over. All of them have come at the same time.
+func (pc *pubConn) handleRead(blockedAt *int64) (done bool) {
+	var now int64
+	for {
+		f, ok, err := pc.c.next()
+		if err != nil {
+			pc.lost(err)
+			return true
+		}
+		if !ok {
+			return false
+		}
+		if f.Type != frames.MethodFrame || len(f.Payload) < 4 {
+			continue
+		}
+		if now == 0 {
+			now = pc.r.m.clock.now()
+		}
+		if pc.handle(f, now, blockedAt) {
+			return true
 		}
 	}
 }

@@ -19,11 +19,7 @@ func RunAll(ctx context.Context, brokers []*Broker, scenarios []*Scenario, round
 				if before != nil {
 					before(b, sc, round)
 				}
-				r, err := Run(ctx, b, sc, o)
-				if err != nil {
-					r = &Result{Scenario: sc.Name, Broker: b.String(), Settings: sc.changed(), NotRun: true,
-						Interrupted: ctx.Err() != nil, Failures: []string{err.Error()}}
-				}
+				r := attempt(ctx, b, sc, o)
 				if rounds > 1 {
 					r.Round = round
 				}
@@ -38,4 +34,14 @@ func RunAll(ctx context.Context, brokers []*Broker, scenarios []*Scenario, round
 		}
 	}
 	return results, nil
+}
+
+// attempt is Run, but that a run that cannot take place has a result as well.
+func attempt(ctx context.Context, b *Broker, sc *Scenario, o Options) *Result {
+	r, err := Run(ctx, b, sc, o)
+	if err != nil {
+		return &Result{Scenario: sc.Name, Broker: b.String(), Settings: sc.changed(), NotRun: true,
+			Interrupted: ctx.Err() != nil, Failures: []string{err.Error()}}
+	}
+	return r
 }
