@@ -90,10 +90,13 @@ func (o *adminOptions) section() (map[string]string, error) {
 	return section, nil
 }
 
+// inAll is the section whose lines are in all others, too, unless those have their own.
+const inAll = "DEFAULT"
+
 // parseSections reads a file as Python's configparser has them: [sections] with
-// lines name = value or name: value. What is in [DEFAULT] is in all of them.
+// lines name = value or name: value.
 func parseSections(text string) (map[string]map[string]string, error) {
-	sections, all := map[string]map[string]string{}, map[string]string{}
+	sections := map[string]map[string]string{inAll: {}}
 	var section map[string]string
 	n := 0
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
@@ -106,10 +109,6 @@ func parseSections(text string) (map[string]map[string]string, error) {
 			name, _, closed := strings.Cut(name, "]")
 			if !closed {
 				return nil, fmt.Errorf("line %d: there is no ] after the name of a section", n)
-			}
-			if name == "DEFAULT" {
-				section = all
-				continue
 			}
 			if sections[name] == nil {
 				sections[name] = map[string]string{}
@@ -126,12 +125,12 @@ func parseSections(text string) (map[string]map[string]string, error) {
 		}
 		section[strings.ToLower(strings.TrimSpace(line[:i]))] = singlePercent(strings.TrimSpace(line[i+1:]))
 	}
-	for _, section := range sections {
-		for key, value := range all {
-			if _, there := section[key]; !there {
-				section[key] = value
-			}
-		}
+	all := sections[inAll]
+	delete(sections, inAll)
+	for name, own := range sections {
+		section := maps.Clone(all)
+		maps.Copy(section, own)
+		sections[name] = section
 	}
 	return sections, nil
 }
