@@ -271,8 +271,9 @@ func (v *topView) lines(width, height int) []topLine {
 	return list
 }
 
-func rateOf(o object, stats, name string) string {
-	f, _ := strconv.ParseFloat(o.text(stats+name+"_details.rate"), 64) // 0 if it is left out
+// rateOf is how many times a second something of message_stats happens.
+func rateOf(o object, name string) string {
+	f, _ := strconv.ParseFloat(o.text("message_stats."+name+"_details.rate"), 64) // 0 if it is left out
 	if f >= 1000 {
 		return fmt.Sprintf("%.0f", f)
 	}
@@ -294,8 +295,8 @@ func (v *topView) head() []topLine {
 			(time.Duration(n.number("uptime")) * time.Millisecond).Round(time.Second), state), bold},
 		{fmt.Sprintf("messages  ready %s  unacked %s  total %s", o.text("queue_totals.messages_ready"),
 			o.text("queue_totals.messages_unacknowledged"), o.text("queue_totals.messages")), nil},
-		{fmt.Sprintf("rates/s   publish %s  confirm %s  deliver %s  ack %s  redeliver %s", rateOf(o, "message_stats.", "publish"), rateOf(o, "message_stats.", "confirm"),
-			rateOf(o, "message_stats.", "deliver_get"), rateOf(o, "message_stats.", "ack"), rateOf(o, "message_stats.", "redeliver")), nil},
+		{fmt.Sprintf("rates/s   publish %s  confirm %s  deliver %s  ack %s  redeliver %s", rateOf(o, "publish"), rateOf(o, "confirm"),
+			rateOf(o, "deliver_get"), rateOf(o, "ack"), rateOf(o, "redeliver")), nil},
 		{fmt.Sprintf("objects   connections %s  channels %s  consumers %s  exchanges %s  queues %s", o.text("object_totals.connections"), o.text("object_totals.channels"),
 			o.text("object_totals.consumers"), o.text("object_totals.exchanges"), o.text("object_totals.queues")), nil},
 		{fmt.Sprintf("memory    %s of %s   disk free %s, stops below %s", megabytes(n.number("mem_used")), megabytes(n.number("mem_limit")),
@@ -319,7 +320,7 @@ func (v *topView) queueLines(width int) []topLine {
 			name = vhost + " " + name
 		}
 		list = append(list, topLine{fmt.Sprintf(row, cut(tabCell(name), room), q.text("messages_ready"), q.text("messages_unacknowledged"),
-			rateOf(q, "message_stats.", "publish"), rateOf(q, "message_stats.", "deliver_get"), rateOf(q, "message_stats.", "ack"),
+			rateOf(q, "publish"), rateOf(q, "deliver_get"), rateOf(q, "ack"),
 			q.text("consumers"), cut(q.text("state"), 8)), nil})
 	}
 	return list
