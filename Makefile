@@ -37,7 +37,7 @@ check:
 	@go vet -tags foreign ./interop_test/...
 	@go vet -tags tools ./interop_test/tools
 	@go vet -tags soak ./interop_test
-	@if go tool staticcheck -version >/dev/null 2>&1; then echo '== staticcheck'; go tool staticcheck ./...; fi
+	@if command -v staticcheck >/dev/null; then echo '== staticcheck'; staticcheck ./...; fi
 
 unit:
 	@echo '== go test'

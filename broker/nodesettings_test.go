@@ -190,7 +190,7 @@ func TestUncommittedIsCounted(t *testing.T) {
 	publish()
 	want := func(what string, messages, acks int) {
 		t.Helper()
-		_, err := ch.QueueInspect("tx") // what came before it is handled then
+		_, err := ch.QueueDeclarePassive("tx", false, false, true, false, nil) // what came before it is handled then
 		must(err)
 		if list := b.server.Channels(); len(list) != 1 || list[0].Uncommitted != messages || list[0].AcksWaiting != acks {
 			t.Errorf("%s: channels %+v, want %d messages and %d acks uncommitted", what, list, messages, acks)

@@ -258,7 +258,8 @@ func decrypt(key []byte, password string) ([]byte, error) {
 		}
 		return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 	}
-	der, err := x509.DecryptPEMBlock(block, []byte(password)) //nolint:staticcheck // weak, but what such files have
+	//lint:ignore SA1019 weak, but what such files have
+	der, err := x509.DecryptPEMBlock(block, []byte(password))
 	if err != nil {
 		return nil, errors.New("the password is not the right one")
 	}

@@ -356,7 +356,8 @@ func TestKeyWithPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block, err := x509.EncryptPEMBlock(rand.Reader, "EC PRIVATE KEY", der, []byte("sesame"), x509.PEMCipherAES256) //nolint:staticcheck // see decrypt
+	//lint:ignore SA1019 see decrypt
+	block, err := x509.EncryptPEMBlock(rand.Reader, "EC PRIVATE KEY", der, []byte("sesame"), x509.PEMCipherAES256)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,7 @@ func (l *loader) readAdvanced(name string) []entry {
 	}
 	t, err := parseErlang(string(b))
 	if err == nil && t.kind != erlList {
+		//lint:ignore ST1005 the full stop is part of the form
 		err = errors.New("want a list such as [{rabbit, [{heartbeat, 30}]}].")
 	}
 	if err != nil {

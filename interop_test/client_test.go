@@ -151,6 +151,12 @@ func (c *client) drain(queue string) []string {
 	}
 }
 
+// recover asks for redelivery of what is not acknowledged (ref §1.8.3.16).
+func (c *client) recover(requeue bool) error {
+	//lint:ignore SA1019 clients in use call it
+	return c.ch.Recover(requeue)
+}
+
 // get takes one message that must be there.
 func (c *client) get(queue string, autoAck bool) amqp.Delivery {
 	c.Helper()

@@ -169,7 +169,7 @@ func TestAckMultiple(t *testing.T) {
 				c.get(q, false)
 			}
 			c.must(tt.ack(c.ch))
-			c.must(c.ch.Recover(true)) // the rest goes back
+			c.must(c.recover(true)) // the rest goes back
 			c.wantReady(q, tt.left...)
 		})
 	}
@@ -220,12 +220,12 @@ func TestRecover(t *testing.T) {
 	q := c.privateQueue(nil)
 	c.publish("", q, "a", "b")
 	c.get(q, false)
-	c.must(c.ch.Recover(true))
+	c.must(c.recover(true))
 	if d := c.get(q, true); string(d.Body) != "a" || !d.Redelivered {
 		t.Errorf("got %q, redelivered %v, want a, true", d.Body, d.Redelivered)
 	}
 	closed := c.watchConnection()
-	wantError(t, c.ch.Recover(false), amqp.NotImplemented, "NOT_IMPLEMENTED - requeue=false")
+	wantError(t, c.recover(false), amqp.NotImplemented, "NOT_IMPLEMENTED - requeue=false")
 	c.wantClosed(closed, amqp.NotImplemented, "NOT_IMPLEMENTED - requeue=false")
 }
 

@@ -103,7 +103,7 @@ func TestEveryReturnWaits(t *testing.T) {
 	for _, queueType := range queueTypes {
 		for name, giveBack := range map[string]func(c *client, d amqp.Delivery){
 			"reject":     func(c *client, d amqp.Delivery) { c.must(d.Reject(true)) },
-			"recover":    func(c *client, d amqp.Delivery) { c.must(c.ch.Recover(true)) },
+			"recover":    func(c *client, d amqp.Delivery) { c.must(c.recover(true)) },
 			"channel":    func(c *client, d amqp.Delivery) { c.must(c.ch.Close()); c.reopen() },
 			"connection": func(c *client, d amqp.Delivery) { c.must(c.conn.Close()) },
 		} {

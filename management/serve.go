@@ -101,7 +101,7 @@ func (r *request) recovered() {
 	switch {
 	case v == nil:
 		return
-	case v == http.ErrAbortHandler: //nolint:errorlint // a panic value is compared as it is
+	case v == http.ErrAbortHandler: // a panic value is compared as it is
 		panic(v)
 	}
 	r.s.log.Error("request failed", zap.String("method", r.http.Method), zap.String("path", loggedPath(r.http.URL)),
