@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leveretmq/leveret/amqp"
-	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/config"
 	"github.com/leveretmq/leveret/management"
 	"github.com/leveretmq/leveret/message"
@@ -79,8 +78,9 @@ func (c connections) Churn() management.Churn { return management.Churn(c.server
 func (c connections) ConfirmLatency() message.Distribution { return c.server.ConfirmLatency() }
 
 // buildManagement opens the listeners of the HTTP API and of the metrics, and
-// the socket for administration, and makes what answers there. It imports definitions as well, so it may be there without a listener.
-func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget) error {
+// the socket for administration, and makes what answers there. It imports
+// definitions as well, so it may be there without a listener.
+func (b *Broker) buildManagement(memory *queue.Budget) error {
 	if err := b.openManagement(); err != nil {
 		return err
 	}
@@ -96,16 +96,7 @@ func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget
 	if b.apiListener == nil && b.apiTLSListener == nil && b.metricsListener == nil && b.metricsTLSListener == nil && b.adminListener == nil && b.cfg.LoadDefinitions == "" {
 		return nil
 	}
-	b.api = management.New(management.Config{
-		Log: b.log, VHosts: b.vhosts, Auth: authority, Store: b.store, Connections: connections{b.server}, Certificates: b.expiries, Alarms: b.server.Alarms, Maintenance: b.server,
-		Node: b.nodeName(), ClusterName: b.cfg.ClusterName, Product: "Leveret", ProductVersion: cmp.Or(b.cfg.ProductVersion, Version()), CompatibleVersion: compatibleVersion,
-		DefaultQueueType: b.cfg.DefaultQueueType, ConsumerTimeout: consumerTimeout(b.cfg.Limits),
-		Operator: operator{b}, DataDir: dataDir(b.cfg), ConfigFiles: b.cfg.Files, Settings: b.Settings, LogFiles: logFiles(b.cfg), MemoryLimit: b.cfg.MemoryLimit, QueueMemory: memory,
-		PathPrefix: b.cfg.HTTP.PathPrefix, MaxBodySize: b.cfg.HTTP.MaxBodySize,
-		AllowOrigins: b.cfg.HTTP.AllowOrigins, CORSMaxAge: b.cfg.HTTP.CORSMaxAge,
-		Options:      httpOptions(b.cfg),
-		DisableStats: b.cfg.HTTP.DisableStats, EnableQueueTotals: b.cfg.HTTP.EnableQueueTotals,
-	})
+	b.api = management.New(b.managementConfig(memory))
 	for _, l := range b.listeners {
 		protocol := "amqp"
 		if l.tls {
@@ -114,6 +105,25 @@ func (b *Broker) buildManagement(authority *auth.Authority, memory *queue.Budget
 		b.api.AddListener(protocol, l.Addr())
 	}
 	return nil
+}
+
+// managementConfig is what the HTTP API gets; memory is the budget of all queues.
+func (b *Broker) managementConfig(memory *queue.Budget) management.Config {
+	return management.Config{
+		Log: b.log, VHosts: b.vhosts, Auth: b.authority, Store: b.store, Connections: connections{b.server},
+		Certificates: b.expiries, Alarms: b.server.Alarms, Maintenance: b.server, Operator: operator{b},
+
+		Node: b.nodeName(), ClusterName: b.cfg.ClusterName,
+		Product: "Leveret", ProductVersion: cmp.Or(b.cfg.ProductVersion, Version()), CompatibleVersion: compatibleVersion,
+		DataDir: dataDir(b.cfg), ConfigFiles: b.cfg.Files, Settings: b.Settings, LogFiles: logFiles(b.cfg),
+		MemoryLimit: b.cfg.MemoryLimit, QueueMemory: memory,
+		DefaultQueueType: b.cfg.DefaultQueueType, ConsumerTimeout: consumerTimeout(b.cfg.Limits),
+
+		PathPrefix: b.cfg.HTTP.PathPrefix, MaxBodySize: b.cfg.HTTP.MaxBodySize,
+		AllowOrigins: b.cfg.HTTP.AllowOrigins, CORSMaxAge: b.cfg.HTTP.CORSMaxAge,
+		Options:      httpOptions(b.cfg),
+		DisableStats: b.cfg.HTTP.DisableStats, EnableQueueTotals: b.cfg.HTTP.EnableQueueTotals,
+	}
 }
 
 // dataDir is where the broker keeps its data, "" if it keeps none.

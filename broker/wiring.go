@@ -23,13 +23,11 @@ import (
 	"github.com/leveretmq/leveret/vhost"
 )
 
-const (
-	// compatibleVersion is the version clients are told: they choose what they
-	// may use by comparing it with RabbitMQ's.
-	compatibleVersion = "4.0.5"
-)
+// compatibleVersion is the version clients are told: they choose what they may
+// use by comparing it with RabbitMQ's.
+const compatibleVersion = "4.0.5"
 
-// build makes the parts from the bottom up and opens the listener.
+// build makes the parts from the bottom up and opens the listeners.
 func (b *Broker) build() error {
 	var err error
 	if b.store, err = openStore(b.cfg, b.log); err != nil {
@@ -43,36 +41,11 @@ func (b *Broker) build() error {
 	if b.spill, err = newSpill(b.cfg, b.log); err != nil {
 		return err
 	}
-	authority, err := auth.New(b.authConfig(), b.store)
-	if err != nil {
+	if b.authority, err = auth.New(b.authConfig(), b.store); err != nil {
 		return fmt.Errorf("read users: %w", err)
 	}
-	b.authority = authority
-	vhosts := vhost.Config{
-		Log:       b.log.Named("queue"),
-		Store:     b.store,
-		Memory:    queue.NewBudget(b.cfg.QueueMemory),
-		Factories: factories(),
-		Node:      b.nodeName(),
-		// A vhost by another name may be the default, or definitions bring them.
-		NoDefaultVHost:   true,
-		DefaultQueueType: b.cfg.DefaultQueueType,
-		DropPermissions: func(by vhost.Actor, name string) error {
-			return authority.As(by.User()).DropVHost(name)
-		},
-		// Nobody deletes a vhost before there is a server.
-		OnVHostDeleted: func(name string) { b.server.CloseVHost(name) },
-		OnVHostCreated: seed{b.cfg, authority, b.log}.plant,
-		Limits:         vhost.NodeLimits{VHosts: b.cfg.Limits.MaxVHosts, Queues: b.cfg.Limits.MaxQueues, Exchanges: b.cfg.Limits.MaxExchanges},
-
-		RefuseTransientQueues: b.cfg.Deprecated.TransientQueues, RefuseMasterLocator: b.cfg.Deprecated.MasterLocator,
-		RelaxedQuorumQueues: b.cfg.RelaxedQuorumQueues,
-	}
-	if b.spill != nil {
-		vhosts.Spill = b.spill.log
-	}
-	b.vhosts, err = vhost.Open(vhosts)
-	if err != nil {
+	memory := queue.NewBudget(b.cfg.QueueMemory)
+	if b.vhosts, err = vhost.Open(b.vhostConfig(memory)); err != nil {
 		return fmt.Errorf("recover the queues: %w", err)
 	}
 	if err := b.makeDefaultVHost(); err != nil {
@@ -84,10 +57,53 @@ func (b *Broker) build() error {
 	if b.pprofListener, err = openProfiles(b.cfg.PprofListen); err != nil {
 		return err
 	}
-	b.server = amqp.NewServer(amqp.Config{
+	b.server = amqp.NewServer(b.serverConfig())
+	b.authority.OnUserDeleted = b.server.CloseUser
+	b.authority.OnEvent = b.vhosts.Event
+	b.alarms = &alarms{
+		server: b.server, store: b.store, vhosts: b.vhosts, budget: memory,
+		limit: b.cfg.MemoryLimit, inUse: memoryInUse, log: b.log, look: make(chan struct{}, 1),
+	}
+	if err := b.buildManagement(memory); err != nil {
+		return err
+	}
+	return b.importDefinitions()
+}
+
+// vhostConfig is what the vhosts get; memory is the budget of all queues.
+func (b *Broker) vhostConfig(memory *queue.Budget) vhost.Config {
+	c := vhost.Config{
+		Log:       b.log.Named("queue"),
+		Store:     b.store,
+		Memory:    memory,
+		Factories: factories(),
+		Node:      b.nodeName(),
+		// A vhost by another name may be the default, or definitions bring them.
+		NoDefaultVHost:   true,
+		DefaultQueueType: b.cfg.DefaultQueueType,
+		DropPermissions: func(by vhost.Actor, name string) error {
+			return b.authority.As(by.User()).DropVHost(name)
+		},
+		// Nobody deletes a vhost before there is a server.
+		OnVHostDeleted: func(name string) { b.server.CloseVHost(name) },
+		OnVHostCreated: seed{b.cfg, b.authority, b.log}.plant,
+		Limits:         vhost.NodeLimits{VHosts: b.cfg.Limits.MaxVHosts, Queues: b.cfg.Limits.MaxQueues, Exchanges: b.cfg.Limits.MaxExchanges},
+
+		RefuseTransientQueues: b.cfg.Deprecated.TransientQueues, RefuseMasterLocator: b.cfg.Deprecated.MasterLocator,
+		RelaxedQuorumQueues: b.cfg.RelaxedQuorumQueues,
+	}
+	if b.spill != nil {
+		c.Spill = b.spill.log
+	}
+	return c
+}
+
+// serverConfig is what the AMQP server gets.
+func (b *Broker) serverConfig() amqp.Config {
+	return amqp.Config{
 		Log:     b.log.Named("connection"),
 		VHosts:  b.vhosts,
-		Auth:    authority,
+		Auth:    b.authority,
 		Wait:    b.waitStores,
 		Product: b.cfg.ProductName,
 		Version: compatibleVersion,
@@ -98,17 +114,7 @@ func (b *Broker) build() error {
 		InitialFrameMax: uint32(b.cfg.Limits.InitialFrameMax), TLSTimeout: b.cfg.Limits.TLSTimeout, NodeLimits: nodeLimits(b.cfg.Limits),
 		Intercept: intercept(b.cfg.Intercept), IgnoreGlobalQoS: b.cfg.Deprecated.GlobalQoS,
 		Calm: &b.calm,
-	})
-	authority.OnUserDeleted = b.server.CloseUser
-	authority.OnEvent = b.vhosts.Event
-	b.alarms = &alarms{
-		server: b.server, store: b.store, vhosts: b.vhosts, budget: vhosts.Memory,
-		limit: b.cfg.MemoryLimit, inUse: memoryInUse, log: b.log, look: make(chan struct{}, 1),
 	}
-	if err := b.buildManagement(authority, vhosts.Memory); err != nil {
-		return err
-	}
-	return b.importDefinitions()
 }
 
 // makeDefaultVHost makes the default vhost at the first start, unless
