@@ -70,9 +70,6 @@ func newDelayer(v *VHost, x *exchange.Exchange) *delayer {
 	return d
 }
 
-// recoverBytes is how much is read of a log at a time.
-const recoverBytes = 1 << 20
-
 // reopen brings back what was waiting before a restart.
 func (d *delayer) reopen(id persistence.LogID) (err error) {
 	if d.log, err = d.v.set.config.Store.OpenLog(id); err != nil {
@@ -80,24 +77,15 @@ func (d *delayer) reopen(id persistence.LogID) (err error) {
 	}
 	d.lastID = d.log.LastID()
 	now := time.Now().UnixMilli()
-	var recs []persistence.Record
-	for from := uint64(0); ; {
-		recs, err = d.log.Load(0, from, recs[:0], recoverBytes)
+	for rec, err := range persistence.Records(d.log, 0, 0) {
 		if err != nil {
 			return err
 		}
-		if len(recs) == 0 {
-			break
+		m := delayedMessage{due: rec.Expires, id: rec.ID, of: d.handle(rec.Exchange)}
+		if d.keeps(m.due - now) {
+			m.msg = d.restore(rec)
 		}
-		for i := range recs {
-			m := delayedMessage{due: recs[i].Expires, id: recs[i].ID, of: d.handle(recs[i].Exchange)}
-			if d.keeps(m.due - now) {
-				m.msg = d.restore(&recs[i])
-			}
-			d.push(m)
-		}
-		from = recs[len(recs)-1].ID + 1
-		clear(recs)
+		d.push(m)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -173,20 +173,14 @@ func (f *filter) open(store persistence.Store, id persistence.LogID) (err error)
 		return err
 	}
 	now := time.Now().UnixMilli()
-	for from := uint64(0); ; {
-		recs, err := f.log.Load(0, from, nil, recoverBytes)
+	for rec, err := range persistence.Records(f.log, 0, 0) {
 		if err != nil {
 			return err
 		}
-		if len(recs) == 0 {
-			f.skip(f.log.LastID() + 1)
-			return nil
-		}
-		for i := range recs {
-			f.restore(&recs[i], now)
-		}
-		from = recs[len(recs)-1].ID + 1
+		f.restore(rec, now)
 	}
+	f.skip(f.log.LastID() + 1)
+	return nil
 }
 
 // skip passes the numbers below next: they are of ids that were forgotten.

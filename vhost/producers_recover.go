@@ -14,21 +14,15 @@ import (
 // recover reads the producers from before a restart, once all queues are there.
 func (t *producers) recover(logs map[persistence.LogID]persistence.Log) error {
 	open := make(map[string][]storedPending)
-	var recs []persistence.Record
-	var err error
-	for from := uint64(0); ; from = recs[len(recs)-1].ID + 1 {
-		if recs, err = t.log.Load(0, from, nil, recoverBytes); err != nil {
+	for rec, err := range persistence.Records(t.log, 0, 0) {
+		if err != nil {
 			return err
 		}
-		if len(recs) == 0 {
-			return t.resolve(open, logs)
-		}
-		for i := range recs {
-			if err := t.restore(&recs[i], open); err != nil {
-				return err
-			}
+		if err := t.restore(rec, open); err != nil {
+			return err
 		}
 	}
+	return t.resolve(open, logs)
 }
 
 // restore takes a record of the log; a later one of the same producer replaces it.
@@ -122,19 +116,16 @@ func (pr *producer) missing(pending storedPending, logs map[persistence.LogID]pe
 // find returns the numbers of the producer's messages in a place.
 func (pr *producer) find(at place, log persistence.Log) (numbers []int64, err error) {
 	for _, lane := range log.Lanes() {
-		var recs []persistence.Record
-		for from := at.After + 1; from <= at.UpTo; from = recs[len(recs)-1].ID + 1 {
-			if recs, err = log.Load(lane.Lane, from, nil, recoverBytes); err != nil {
+		for rec, err := range persistence.Records(log, lane.Lane, at.After+1) {
+			if err != nil {
 				return nil, err
 			}
-			if len(recs) == 0 {
+			if rec.ID > at.UpTo {
 				break
 			}
-			for i := range recs {
-				m := message.Message{Header: recs[i].Header}
-				if id, n, ok := producerOf(headerFields(&m)); ok && string(id) == pr.id && recs[i].ID <= at.UpTo {
-					numbers = append(numbers, n)
-				}
+			m := message.Message{Header: rec.Header}
+			if id, n, ok := producerOf(headerFields(&m)); ok && string(id) == pr.id {
+				numbers = append(numbers, n)
 			}
 		}
 	}

@@ -146,9 +146,6 @@ func (s *Set) Purge() {
 	}
 }
 
-// readBlock is how much of a log is read at once, in bytes.
-const readBlock = 512 << 10
-
 // Restore takes note of what so many lanes of a log hold, but for messages that have
 // left the queue: gone is true for those. It may be nil.
 func (s *Set) Restore(log persistence.Log, lanes int, gone func(id queue.ID) bool) error {
@@ -156,22 +153,15 @@ func (s *Set) Restore(log persistence.Log, lanes int, gone func(id queue.ID) boo
 		if int(info.Lane) >= lanes {
 			continue
 		}
-		var recs []persistence.Record
-		for from := info.First; ; from = recs[len(recs)-1].ID + 1 {
-			var err error
-			if recs, err = log.Load(info.Lane, from, recs[:0], readBlock); err != nil {
+		for rec, err := range persistence.Records(log, info.Lane, info.First) {
+			if err != nil {
 				return err
 			}
-			if len(recs) == 0 {
-				break
+			if gone != nil && gone(queue.ID(rec.ID)) {
+				continue
 			}
-			for i := range recs {
-				if gone != nil && gone(queue.ID(recs[i].ID)) {
-					continue
-				}
-				if id, ok := s.of(recs[i].Header); ok {
-					s.ids[id] = false
-				}
+			if id, ok := s.of(rec.Header); ok {
+				s.ids[id] = false
 			}
 		}
 	}

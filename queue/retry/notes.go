@@ -141,39 +141,29 @@ func (n *Notes) TakeStale(dst []uint64) []uint64 {
 	return dst
 }
 
-// readBlock is how much of the notes is read at once, in bytes.
-const readBlock = 512 << 10
-
 // Read reads all notes of a lane. Those whose message is not there any more, as
 // a crash came between the two commits, are settled, and so are those that a later
 // one replaces.
 func (n *Notes) Read(log persistence.Log, lane persistence.Lane) error {
-	from := uint64(0)
-	for {
-		recs, err := log.Load(lane, from, nil, readBlock)
+	for rec, err := range persistence.Records(log, lane, 0) {
 		if err != nil {
 			return err
 		}
-		if len(recs) == 0 {
-			n.ForgetAll(func(v Note) bool { return !log.Holds(uint64(v.ID)) })
-			log.Settle(n.TakeStale(nil))
-			return nil
-		}
-		for i := range recs {
-			if extra := recs[i].Extra; len(extra) > 0 && extra[0] == markVersion {
-				if err := n.restoreMark(extra, recs[i].ID); err != nil {
-					return err
-				}
-				continue
-			}
-			list, err := parseNotes(recs[i].Extra)
-			if err != nil {
+		if len(rec.Extra) > 0 && rec.Extra[0] == markVersion {
+			if err := n.restoreMark(rec.Extra, rec.ID); err != nil {
 				return err
 			}
-			n.restore(list, queue.ID(recs[i].ID))
+			continue
 		}
-		from = recs[len(recs)-1].ID + 1
+		list, err := parseNotes(rec.Extra)
+		if err != nil {
+			return err
+		}
+		n.restore(list, queue.ID(rec.ID))
 	}
+	n.ForgetAll(func(v Note) bool { return !log.Holds(uint64(v.ID)) })
+	log.Settle(n.TakeStale(nil))
+	return nil
 }
 
 // restore takes over the notes of a record.

@@ -57,18 +57,15 @@ func openTracker(store persistence.Store, id persistence.LogID) (t tracker, err 
 		return t, err
 	}
 	t.last = t.log.LastID()
-	for from := uint64(0); ; {
-		recs, err := t.log.Load(lane, from, nil, 1<<20)
-		if err != nil || len(recs) == 0 {
+	for rec, err := range persistence.Records(t.log, lane, 0) {
+		if err != nil {
 			return t, err
 		}
-		for i := range recs {
-			if err := t.take(&recs[i]); err != nil {
-				return t, err
-			}
+		if err := t.take(rec); err != nil {
+			return t, err
 		}
-		from = recs[len(recs)-1].ID + 1
 	}
+	return t, nil
 }
 
 // take takes a recovered place over.
