@@ -93,31 +93,41 @@ func (l *loader) application(file string, app erlTerm) ([]entry, error) {
 	var entries []entry
 	var errs []error
 	for _, pair := range app.items[1].items {
-		if pair.kind != erlTuple || len(pair.items) != 2 {
-			errs = append(errs, fmt.Errorf("%s:%d: want {KEY, VALUE}", file, pair.line))
-			continue
-		}
-		key, value := pair.items[0].text, pair.items[1]
-		if name == "rabbit" && key == "config_entry_decoder" {
-			if err := l.takeDecoder(value); err != nil {
-				errs = append(errs, fmt.Errorf("%s:%d: %s of %s: %w", file, pair.line, key, name, err))
-			}
-			continue
-		}
-		lines, err := confLines(prefix, key, value)
-		if errors.Is(err, errErlangOnly) {
-			l.note(fmt.Sprintf("%s:%d: %s of %s is accepted and has no effect", file, pair.line, key, name))
-			continue
-		}
+		more, err := l.pair(file, name, prefix, pair)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s:%d: %s of %s: %w", file, pair.line, key, name, err))
-			continue
+			errs = append(errs, err)
 		}
-		for _, line := range lines {
-			entries = append(entries, entry{key: line[0], value: line[1], file: file, line: pair.line})
-		}
+		entries = append(entries, more...)
 	}
 	return entries, errors.Join(errs...)
+}
+
+// pair takes {KEY, VALUE}, a setting of an application.
+func (l *loader) pair(file, app, prefix string, pair erlTerm) ([]entry, error) {
+	if pair.kind != erlTuple || len(pair.items) != 2 {
+		return nil, fmt.Errorf("%s:%d: want {KEY, VALUE}", file, pair.line)
+	}
+	key, value := pair.items[0].text, pair.items[1]
+	setting := fmt.Sprintf("%s:%d: %s of %s", file, pair.line, key, app)
+	if app == "rabbit" && key == "config_entry_decoder" {
+		if err := l.takeDecoder(value); err != nil {
+			return nil, fmt.Errorf("%s: %w", setting, err)
+		}
+		return nil, nil
+	}
+	lines, err := confLines(prefix, key, value)
+	if errors.Is(err, errErlangOnly) {
+		l.note(setting + " is accepted and has no effect")
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", setting, err)
+	}
+	var entries []entry
+	for _, line := range lines {
+		entries = append(entries, entry{key: line[0], value: line[1], file: file, line: pair.line})
+	}
+	return entries, nil
 }
 
 // errErlangOnly says that a setting is of Erlang's machinery.
@@ -169,7 +179,6 @@ func renamed() map[string]string {
 		"management.tcp.cowboy_opts":               "management.tcp",
 		"management.ssl.cowboy_opts":               "management.ssl",
 		"prometheus.tcp.cowboy_opts":               "prometheus.tcp",
-		"tcp_listen_options.exit_on_close":         "tcp_listen_options.exit_on_close",
 		"quorum_membership_reconciliation_enabled": "quorum_queue.continuous_membership_reconciliation.enabled",
 	}
 }
