@@ -11,6 +11,35 @@ import (
 	"github.com/leveretmq/leveret/config"
 )
 
+// logLines consumes the log lines of a level; # is all.
+func logLines(t *testing.T, ch *amqp091.Channel, level string) <-chan amqp091.Delivery {
+	t.Helper()
+	q, err := ch.QueueDeclare("", false, false, true, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ch.QueueBind(q.Name, level, "amq.rabbitmq.log", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := ch.Consume(q.Name, "", true, false, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// nextLine waits for a log line.
+func nextLine(t *testing.T, lines <-chan amqp091.Delivery) amqp091.Delivery {
+	t.Helper()
+	select {
+	case d := <-lines:
+		return d
+	case <-time.After(time.Minute):
+		t.Fatal("no log line arrived within a minute")
+		return amqp091.Delivery{}
+	}
+}
+
 func TestLogLinesArePublished(t *testing.T) {
 	b := New(testConfig(t), nil)
 	addr, err := b.Start()
@@ -27,17 +56,7 @@ func TestLogLinesArePublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := ch.QueueDeclare("", false, false, true, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ch.QueueBind(q.Name, "warning", "amq.rabbitmq.log", false, nil); err != nil {
-		t.Fatal(err)
-	}
-	lines, err := ch.Consume(q.Name, "", true, false, false, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := logLines(t, ch, "warning")
 	other, err := conn.Channel()
 	if err != nil {
 		t.Fatal(err)
@@ -45,12 +64,7 @@ func TestLogLinesArePublished(t *testing.T) {
 	if _, err := other.QueueDeclarePassive("no such queue", false, false, false, false, nil); err == nil {
 		t.Fatal("a passive declare of a missing queue succeeded")
 	}
-	var d amqp091.Delivery
-	select {
-	case d = <-lines:
-	case <-time.After(time.Minute):
-		t.Fatal("no log line arrived within a minute")
-	}
+	d := nextLine(t, lines)
 	if d.RoutingKey != "warning" || d.ContentType != "text/plain" || !strings.Contains(string(d.Body), "no queue 'no such queue'") {
 		t.Errorf("got key %q, type %q, body %q; want the warning of the closed channel", d.RoutingKey, d.ContentType, d.Body)
 	}
@@ -67,17 +81,7 @@ func TestLogExchangeFollowsSetLogLevel(t *testing.T) {
 	}
 	defer stop(t, b)
 	ch := channel(t, b)
-	q, err := ch.QueueDeclare("", false, false, true, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ch.QueueBind(q.Name, "#", "amq.rabbitmq.log", false, nil); err != nil {
-		t.Fatal(err)
-	}
-	lines, err := ch.Consume(q.Name, "", true, false, false, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := logLines(t, ch, "#")
 	user := b.log.Named("user")
 	setLevel := func(category, level string) {
 		if err := b.SetLogLevel(category, level); err != nil {
@@ -95,13 +99,8 @@ func TestLogExchangeFollowsSetLogLevel(t *testing.T) {
 	setLevel("", "debug")
 	b.log.Debug("last")
 	for _, want := range []string{"first", "second", "log level changed", "last"} {
-		select {
-		case d := <-lines:
-			if !strings.Contains(string(d.Body), want) {
-				t.Errorf("line %q, want %q", d.Body, want)
-			}
-		case <-time.After(time.Minute):
-			t.Fatalf("no line %q arrived within a minute", want)
+		if d := nextLine(t, lines); !strings.Contains(string(d.Body), want) {
+			t.Errorf("line %q, want %q", d.Body, want)
 		}
 	}
 }
@@ -120,27 +119,13 @@ func TestLogExchangeHasALookOfItsOwn(t *testing.T) {
 	}
 	defer stop(t, b)
 	ch := channel(t, b)
-	q, err := ch.QueueDeclare("", false, false, true, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ch.QueueBind(q.Name, "warning", "amq.rabbitmq.log", false, nil); err != nil {
-		t.Fatal(err)
-	}
-	lines, err := ch.Consume(q.Name, "", true, false, false, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := logLines(t, ch, "warning")
 	b.log.Warn("one thing", zap.String("left", "out"))
-	select {
-	case d := <-lines:
-		if got, want := strings.TrimSpace(string(d.Body)), `{"level":"WRN","text":"one thing","n":4}`; got != want {
-			t.Errorf("line %s, want %s", got, want)
-		}
-		if d.ContentType != "application/json" {
-			t.Errorf("content type %q, want application/json", d.ContentType)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("no line arrived within a minute")
+	d := nextLine(t, lines)
+	if got, want := strings.TrimSpace(string(d.Body)), `{"level":"WRN","text":"one thing","n":4}`; got != want {
+		t.Errorf("line %s, want %s", got, want)
+	}
+	if d.ContentType != "application/json" {
+		t.Errorf("content type %q, want application/json", d.ContentType)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,17 +27,7 @@ func shortDir(t *testing.T) string {
 func startOnDisk(t *testing.T) (dataDir string) {
 	t.Helper()
 	dir := shortDir(t)
-	cfg := config.Default()
-	cfg.Listen, cfg.DataDir, cfg.Profile = "127.0.0.1:0", dir, config.Tiny
-	b := broker.New(cfg, nil)
-	if _, err := b.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	startIn(t, dir)
 	ask(t, "")
 	t.Setenv("LEVERET_DATA_DIR", dir)
 	return dir
