@@ -60,7 +60,7 @@ func scenario(t *testing.T, lines ...string) *Scenario {
 	return sc[0]
 }
 
-// run runs a scenario that must not fail.
+// mustRun runs a scenario that must not fail.
 func mustRun(t *testing.T, b *Broker, sc *Scenario) *Result {
 	t.Helper()
 	r, err := Run(t.Context(), b, sc, Options{Interval: 50 * time.Millisecond})

@@ -183,7 +183,7 @@ func (s *Disk) keepMarks() {
 	s.mu.Unlock()
 }
 
-// markerBatch is how many dead markers are deleted at once, at least and at most.
+// minMarkers and maxMarkers are how many dead markers are deleted at once.
 const (
 	minMarkers = 256
 	maxMarkers = 512

@@ -113,7 +113,7 @@ type Store interface {
 
 // A Log is the durable side of one queue. Its methods may be called with the
 // queue's lock held: they take a short lock, buffer, and never wait for disk,
-// but for Load, Drop and Recover.
+// but for Load.
 type Log interface {
 	ID() LogID
 	// Append takes records in rising id order. When all of them are durable,

@@ -111,9 +111,9 @@ type Queue interface {
 	// Stop ends timers and deliveries at shutdown and keeps what is durable.
 	Stop() error
 	// Delete ends the queue with all it holds. Consumers are told by
-	// Consumer.Cancelled. ifUnused and ifEmpty make it an error instead, decided under the
-	// queue's lock. It returns how many messages were ready. A second call
-	// returns ErrGone.
+	// Consumer.Cancelled. If cond is not met, which is decided under the queue's
+	// lock, that is the error instead. It returns how many messages were ready. A
+	// second call returns ErrGone.
 	Delete(cond Condition) (ready int, err error)
 }
 

@@ -20,8 +20,7 @@ const (
 	serviceUser    = "leveret"
 )
 
-// brokerNames are the settings that say which broker is meant, as flags and as
-// variables.
+// brokerFlags and brokerVariables are the settings that say which broker is meant.
 var (
 	brokerFlags     = []string{"data-dir", "in-memory", "config"}
 	brokerVariables = []string{

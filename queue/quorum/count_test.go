@@ -146,7 +146,7 @@ func TestDeadLetterHasNoDeliveryCount(t *testing.T) {
 	}
 }
 
-// returnTo hands the head out and requeues it.
+// returnHead hands the head out and requeues it.
 func returnHead(h *queuetest.Harness) {
 	h.T.Helper()
 	h.Queue.Settle(nil, []queue.Delivery{h.Get()}, queue.Requeued)
