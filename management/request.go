@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/frames"
@@ -99,7 +101,7 @@ func (r *request) body() (body, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(bytes.TrimSpace(raw)) == 0 {
+	if len(raw) == 0 {
 		return body{}, nil
 	}
 	switch b, err := parseBody(raw); {
@@ -116,7 +118,12 @@ func (r *request) body() (body, error) {
 // A body is a decoded JSON object; numbers are json.Number.
 type body map[string]any
 
+// parseBody reads one JSON object. Text that is no Unicode is refused (RabbitMQ 4.0):
+// the decoder would put other characters in its place.
 func parseBody(raw []byte) (body, error) {
+	if !utf8.Valid(raw) || hasLoneSurrogate(raw) {
+		return nil, errors.New("text that is no Unicode")
+	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var b body
@@ -127,6 +134,40 @@ func parseBody(raw []byte) (body, error) {
 		return nil, errors.New("no single JSON object")
 	}
 	return b, nil
+}
+
+// hasLoneSurrogate says whether an escape in JSON, \uD800 to \uDFFF, is not one half
+// of a pair.
+func hasLoneSurrogate(raw []byte) bool {
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 || i+1 == len(raw) {
+			return false
+		}
+		r, ok := escapedUnit(raw[i:])
+		if !ok {
+			raw = raw[i+2:]
+			continue
+		}
+		raw = raw[i+6:]
+		if !utf16.IsSurrogate(r) {
+			continue
+		}
+		low, ok := escapedUnit(raw)
+		if !ok || utf16.DecodeRune(r, low) == utf8.RuneError {
+			return true
+		}
+		raw = raw[6:]
+	}
+}
+
+// escapedUnit is the UTF-16 code unit of the escape \uXXXX that a text begins with.
+func escapedUnit(raw []byte) (unit rune, ok bool) {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	return rune(n), err == nil
 }
 
 // need says which of the members are missing, as RabbitMQ does.
