@@ -239,7 +239,7 @@ func arguments() []argument {
 		{"x-max-age", no, no, yes, parseMaxAge},
 		{"x-stream-max-segment-size-bytes", no, no, yes, ignoredSize},
 		{"x-initial-cluster-size", no, no, yes, ignoredCount},
-		{"x-queue-leader-locator", yes, yes, yes, oneOf("invalid_queue_locator_arg", "client-local", "balanced", "random", "least-leaders")},
+		{"x-queue-leader-locator", yes, yes, yes, oneOf("invalid_queue_locator_arg", "client-local", "balanced", "random", "least-leaders", "min-masters")},
 		// Not validated: RabbitMQ 4.0 takes any value.
 		{"x-queue-master-locator", yes, no, no, anything},
 		{deliveryLimitArgument, yes, yes, no, func(p *parser, v any) string { return integerIfAny(v, &p.DeliveryLimit) }},

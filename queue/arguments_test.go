@@ -81,6 +81,7 @@ func TestParseArguments(t *testing.T) {
 		{table("x-queue-mode", "\xe9\n"), "invalid arg 'x-queue-mode'" + q + `"unsupported queue mode 'é\n'"`},
 		{table("x-queue-type", "undefined"), ""},
 		{table("x-queue-leader-locator", "balanced"), ""},
+		{table("x-queue-leader-locator", "min-masters"), ""}, // of the older argument
 		{table("x-queue-leader-locator", "here"), "invalid arg 'x-queue-leader-locator'" + q + "invalid_queue_locator_arg"},
 		{table("x-queue-master-locator", int32(1)), ""},
 		{table("x-consumer-timeout", "soon"), ""},

@@ -83,7 +83,7 @@ func policyKeys() map[string]policyKey {
 		"queue-leader-locator": {isOneOf("client-local", "balanced", "random", "least-leaders"),
 			"queue leader locator value", no, yes, yes, yes},
 		// RabbitMQ 4.0: the older name, for classic queues.
-		"queue-master-locator":          {isOneOf("min-masters", "client-local", "random"), "master locator", no, yes, no, no},
+		"queue-master-locator":          {isOneOf("min-masters", "client-local", "random", "balanced", "least-leaders"), "master locator", no, yes, no, no},
 		"initial-cluster-size":          {isAtLeast(0), "cluster size", no, no, no, yes},
 		"stream-max-segment-size-bytes": {isBetween(0, maxSegmentSize), "segment size", no, no, no, yes},
 		"stream-filter-size-bytes":      {isBetween(16, 255), "filter size. Valid range is 16-255", no, yes, yes, yes},

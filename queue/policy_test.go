@@ -33,6 +33,8 @@ func TestValidateDefinition(t *testing.T) {
 		{`{"max-length": 1.5}`, false, "1.5 is not a valid maximum length"},
 		{`{"message-ttl": "a"}`, false, `<<"a">> is not a valid message TTL`},
 		{`{"expires": 0}`, false, "0 is not a valid queue expiry"},
+		{`{"queue-master-locator": "balanced"}`, false, ""},
+		{`{"queue-master-locator": "here"}`, false, `<<"here">> is not a valid master locator`},
 		{`{"dead-letter-routing-key": "` + long + `"}`, false, ""},
 		{`{"dead-letter-routing-key": "` + long + `x"}`, false, `<<"` + long + `x">> is not a valid dead letter routing key`},
 		{`{"overflow": "x"}`, false, `<<"x">> is not a valid overflow value`},

@@ -122,6 +122,7 @@ func TestQueueArguments(t *testing.T) {
 		{"x-queue-type", "undefined", ok},
 		{"x-queue-master-locator", "whatever", ok},
 		{"x-queue-leader-locator", "balanced", ok},
+		{"x-queue-leader-locator", "min-masters", ok},
 		{"x-queue-leader-locator", "whatever", bad("x-queue-leader-locator", "invalid_queue_locator_arg")},
 		{"x-quorum-initial-group-size", 3, other("x-quorum-initial-group-size", "classic")},
 		{"x-max-in-memory-length", 3, other("x-max-in-memory-length", "classic")},
