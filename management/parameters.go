@@ -169,7 +169,7 @@ func checkLimits(b body) error {
 }
 
 func checkLimit(name string, value any) error {
-	if name != "max-connections" && name != "max-queues" {
+	if !isVHostLimit(name) {
 		return badRequest("Validation failed\n\nUnrecognised terms [{%s,%s}] in limits\n", frames.BinaryTerm(name), jsonTerm(value))
 	}
 	n, isNumber := value.(json.Number)
@@ -178,6 +178,8 @@ func checkLimit(name string, value any) error {
 	}
 	return nil
 }
+
+func isVHostLimit(name string) bool { return name == "max-connections" || name == "max-queues" }
 
 func deleteParameter(r *request) (reply, error) {
 	component, name := r.arg("component"), r.arg("name")

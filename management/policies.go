@@ -2,6 +2,8 @@ package management
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/queue"
@@ -133,8 +135,16 @@ func jsonTerm(v any) string {
 		return frames.BinaryTerm(v)
 	case json.Number:
 		return v.String()
+	case []any:
+		return frames.ListTerm(len(v), func(i int) string { return jsonTerm(v[i]) })
+	case map[string]any:
+		names := slices.Sorted(maps.Keys(v))
+		members := frames.ListTerm(len(names), func(i int) string {
+			return frames.BinaryTerm(names[i]) + " => " + jsonTerm(v[names[i]])
+		})
+		return "#{" + members[1:len(members)-1] + "}"
 	}
-	return string(appendJSON(nil, v)) // null, true, false; a list or an object is near enough
+	return string(appendJSON(nil, v)) // null, true, false
 }
 
 // plainDefinition is a definition as encoding/json decodes it by itself, which

@@ -351,3 +351,31 @@ func TestLimits(t *testing.T) {
 	a.do("DELETE", "/user-limits/guest/max-channels", "", 204)
 	a.is("/user-limits", `[]`)
 }
+
+// All users of the API see the limits of all users.
+func TestUserLimitsOfOthers(t *testing.T) {
+	a := newAPI(t, nil)
+	a.user("plain", "management")
+	a.do("PUT", "/user-limits/guest/max-channels", `{"value":3}`, 204)
+	for _, path := range []string{"/user-limits", "/user-limits/guest"} {
+		equal(t, path, decode(t, a.request("GET", path, "", as("plain")).Body), `[{"user":"guest","value":{"max-channels":3}}]`)
+	}
+	a.is("/user-limits/plain", `[]`)
+}
+
+func TestLimitsThatAreNone(t *testing.T) {
+	a := newAPI(t, nil)
+	for value, term := range map[string]string{
+		`null`: "null", `1.5`: "1.5", `"a"`: `<<"a">>`, `["a",1]`: `[<<"a">>,1]`, `{}`: "#{}", `{"b":[],"a":1}`: `#{<<"a">> => 1,<<"b">> => []}`,
+	} {
+		body := `{"value":` + value + `}`
+		has(t, a.do("PUT", "/user-limits/guest/max-channels", body, 400), J{"reason": "max-channels should be a number, actually was " + term})
+		has(t, a.do("PUT", "/user-limits/guest/x", body, 400), J{"reason": `Unrecognised terms [{<<"x">>,` + term + `}] in user-limits`})
+		has(t, a.do("PUT", "/vhost-limits/%2F/max-queues", body, 400), J{"reason": "Validation failed\n\nmax-queues should be a number, actually was " + term + "\n"})
+		has(t, a.do("PUT", "/vhost-limits/%2F/x", body, 400), J{"reason": `Validation failed` + "\n\n" + `Unrecognised terms [{<<"x">>,` + term + "}] in limits\n"})
+	}
+	a.do("DELETE", "/user-limits/guest/x", "", 204)
+	a.do("DELETE", "/vhost-limits/%2F/x", "", 204)
+	a.do("DELETE", "/user-limits/nobody/x", "", 404)
+	a.do("DELETE", "/vhost-limits/nosuch/x", "", 404)
+}

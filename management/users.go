@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/leveretmq/leveret/auth"
+	"github.com/leveretmq/leveret/frames"
 )
 
 func accountObject(a auth.Account) object {
@@ -155,8 +156,8 @@ func userQueues(r *request) (reply, error) {
 	return r.rows(all)
 }
 
-// userLimits handles GET /user-limits and /user-limits/U. Who is no
-// administrator sees its own.
+// userLimits handles GET /user-limits and /user-limits/U. All users see all of them
+// (RabbitMQ 4.0).
 func userLimits(r *request) (reply, error) {
 	name := r.arg("user")
 	if _, exists := r.s.cfg.Auth.User(name); name != "" && !exists {
@@ -164,8 +165,7 @@ func userLimits(r *request) (reply, error) {
 	}
 	list := []object{}
 	for a := range r.s.cfg.Auth.Users() {
-		mine := a.Name == r.user.Name || r.user.Has(auth.Administrator)
-		if mine && (name == "" || name == a.Name) && len(a.Limits) > 0 {
+		if (name == "" || name == a.Name) && len(a.Limits) > 0 {
 			limits, _ := accountObject(a).get("limits")
 			list = append(list, object{{"user", a.Name}, {"value", limits}})
 		}
@@ -174,20 +174,26 @@ func userLimits(r *request) (reply, error) {
 }
 
 func putUserLimit(r *request) (reply, error) {
-	n, err := r.limitValue()
+	b, err := r.body()
 	if err != nil {
 		return reply{}, err
 	}
-	err = r.acting().auth.SetLimit(r.arg("user"), auth.Limit(r.arg("limit")), int(n))
+	if err := b.need("value"); err != nil {
+		return reply{}, err
+	}
+	err = r.acting().setUserLimits(r.arg("user"), body{r.arg("limit"): b["value"]})
 	return done(notFoundIsBad(err, "no_such_user"))
 }
 
 // setUserLimits sets the limits of a user's definition.
 func (c *acting) setUserLimits(user string, limits body) error {
-	for name := range limits {
-		n, _, err := limits.integer(name)
-		if err != nil {
-			return err
+	for name, value := range limits {
+		if !isUserLimit(name) {
+			return badRequest("Unrecognised terms [{%s,%s}] in user-limits", frames.BinaryTerm(name), jsonTerm(value))
+		}
+		n, there, err := limits.integer(name)
+		if !there || err != nil {
+			return badRequest("%s should be a number, actually was %s", name, jsonTerm(value))
 		}
 		if err := c.auth.SetLimit(user, auth.Limit(name), int(n)); err != nil {
 			return err
@@ -196,7 +202,15 @@ func (c *acting) setUserLimits(user string, limits body) error {
 	return nil
 }
 
+func isUserLimit(name string) bool {
+	return name == string(auth.MaxConnections) || name == string(auth.MaxChannels)
+}
+
+// deleteUserLimit takes a limit away, be it one that there is not (RabbitMQ 4.0).
 func deleteUserLimit(r *request) (reply, error) {
+	if err := r.knownUser(); err != nil || !isUserLimit(r.arg("limit")) {
+		return done(err)
+	}
 	return done(orNotFound(r.acting().auth.ClearLimit(r.arg("user"), auth.Limit(r.arg("limit")))))
 }
 

@@ -202,23 +202,11 @@ func putVHostLimit(r *request) (reply, error) {
 	return done(r.vhost.SetLimit(r.actor(), r.arg("limit"), n))
 }
 
-// limitValue reads the body of a limit.
-func (r *request) limitValue() (int64, error) {
-	b, err := r.body()
-	if err != nil {
-		return 0, err
-	}
-	if err := b.need("value"); err != nil {
-		return 0, err
-	}
-	n, there, err := b.integer("value")
-	if err == nil && !there {
-		err = badRequest("value must be an integer")
-	}
-	return n, err
-}
-
+// deleteVHostLimit takes a limit away, be it one that there is not (RabbitMQ 4.0).
 func deleteVHostLimit(r *request) (reply, error) {
+	if !isVHostLimit(r.arg("limit")) {
+		return noContent, nil
+	}
 	return done(r.vhost.ClearLimit(r.actor(), r.arg("limit")))
 }
 
