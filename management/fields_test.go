@@ -20,7 +20,7 @@ func TestQuorumStatusFollowsTheLog(t *testing.T) {
 	a.do("DELETE", "/queues/%2F/q/contents", "", 204)
 	has(t, status(), J{"Last Log Index": 3.0})
 	a.do("PUT", "/queues/%2F/c", "", 201)
-	a.do("GET", "/queues/quorum/%2F/c/status", "", 400)
+	a.do("GET", "/queues/quorum/%2F/c/status", "", 503)
 	a.do("GET", "/queues/quorum/%2F/none/status", "", 404)
 }
 

@@ -80,7 +80,7 @@ func TestPublishRefusals(t *testing.T) {
 	}{
 		{"none", `{"properties":{},"routing_key":"","payload":"","payload_encoding":"string"}`, 404, "exchange_not_found"},
 		{"in", `{"properties":{},"routing_key":"","payload":"","payload_encoding":"string"}`, 400, "403 ACCESS_REFUSED - cannot publish to internal exchange 'in' in vhost '/'"},
-		{"amq.topic", `{"routing_key":"k"}`, 400, "[{key_missing,properties},{key_missing,payload},{key_missing,payload_encoding}]"},
+		{"amq.topic", `{"routing_key":"k"}`, 400, "[{key_missing,properties},\n {key_missing,payload},\n {key_missing,payload_encoding}]"},
 		{"amq.topic", `{"properties":{},"routing_key":"","payload":1,"payload_encoding":"string"}`, 400, "payload_not_string"},
 		{"amq.topic", `{"properties":{},"routing_key":"` + strings.Repeat("k", 256) + `","payload":"","payload_encoding":"string"}`, 400, "a routing key must not be longer than 255 bytes"},
 		{"amq.topic", `{"properties":{},"routing_key":"","payload":"!!","payload_encoding":"base64"}`, 400, "the payload is not base64"},

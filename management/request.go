@@ -181,8 +181,16 @@ func (b body) need(names ...string) error {
 	if missing == nil {
 		return nil
 	}
-	return badRequest("[%s]", strings.Join(missing, ","))
+	text := strings.Join(missing, ",")
+	if len(text) > maxTermLine {
+		text = strings.Join(missing, ",\n ")
+	}
+	return badRequest("[%s]", text)
 }
+
+// maxTermLine is the length from which RabbitMQ 4.0 prints a list on several lines,
+// without its brackets.
+const maxTermLine = 76
 
 // text is a string member; "" if it is absent or null.
 func (b body) text(name string) (string, error) {
