@@ -81,12 +81,15 @@ func policymaker(r *request) error {
 		return err
 	}
 	if !r.user.Has(auth.Policymaker) && !r.user.Has(auth.Administrator) {
-		return notAuthorised("User not authorised to access object")
+		return errNotYourObject
 	}
 	if err := r.findVHost(); err != nil {
 		return err
 	}
-	return r.mayVHost()
+	if r.mayVHost() != nil {
+		return errNotYourObject
+	}
+	return nil
 }
 
 // inVHost is for what is in a vhost: the user needs a permission there.

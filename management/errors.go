@@ -25,6 +25,7 @@ var (
 	errNotFound      = &failure{http.StatusNotFound, "Object Not Found", "Not Found"}
 	errNoCredentials = &failure{status: http.StatusUnauthorized}
 	errBadLogin      = &failure{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}
+	errNotYourObject = notAuthorised("User not authorised to access object")
 	errNotJSON       = badRequest("not_json")
 	errTwiceJSON     = badRequest("invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?")
 	// errTooManyLogins goes beyond RabbitMQ.

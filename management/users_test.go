@@ -73,6 +73,19 @@ func TestTopicPermissions(t *testing.T) {
 	a.do("GET", "/topic-permissions/%2F/u", "", 404)
 }
 
+// A policymaker is told the same of another vhost's objects as who is none of any.
+func TestPolicymakerElsewhere(t *testing.T) {
+	a := newAPI(t, nil)
+	a.user("maker", "policymaker")
+	a.user("plain", "management")
+	for _, path := range []string{"/policies/%2F/p", "/parameters/shovel/%2F", "/parameters/shovel/%2F/p"} {
+		for _, user := range []string{"maker", "plain"} {
+			w := a.request("GET", path, "", as(user))
+			equal(t, user+" "+path, decode(t, w.Body), `{"error":"not_authorised","reason":"User not authorised to access object"}`)
+		}
+	}
+}
+
 // TestAccessByTag is RabbitMQ 4.0's matrix: who may call what. Users with a name
 // in the table have a permission in the vhost "mine" only.
 func TestAccessByTag(t *testing.T) {
