@@ -435,6 +435,9 @@ func TestLoginsAreCounted(t *testing.T) {
 	a.do("DELETE", "/auth/attempts/rabbit@test", "", 204)
 	wantLines(t, a.scrape("/metrics"), `rabbitmq_auth_attempts_failed_total{protocol="http"} 0`)
 	a.do("GET", "/auth/attempts/rabbit@other", "", 404)
+	a.do("GET", "/overview", "", 200)
+	a.do("DELETE", "/auth/attempts/rabbit@test/source", "", 204)
+	wantLines(t, a.scrape("/metrics"), `rabbitmq_auth_attempts_total{protocol="http"} 0`)
 }
 
 func TestDepthOfDeadLetters(t *testing.T) {

@@ -29,6 +29,7 @@ func routes() []route {
 		{"GET", "/auth/attempts/{node}", monitor, authAttempts},
 		{"DELETE", "/auth/attempts/{node}", monitor, resetAuthAttempts},
 		{"GET", "/auth/attempts/{node}/source", monitor, authAttemptsBySource},
+		{"DELETE", "/auth/attempts/{node}/source", monitor, resetAuthAttempts},
 		{"GET", "/auth/hash_password/{password}", administrator, hashPassword},
 		{"GET", "/events", monitor, events},
 		{"GET", "/feature-flags", anyTag, featureFlags},
@@ -122,6 +123,8 @@ func routes() []route {
 		{"GET", "/topic-permissions/{vhost}/{user}", administrator, topicPermissions},
 		{"PUT", "/topic-permissions/{vhost}/{user}", administratorOf, putTopicPermission},
 		{"DELETE", "/topic-permissions/{vhost}/{user}", administrator, deleteTopicPermissions},
+		{"GET", "/topic-permissions/{vhost}/{user}/{exchange}", administrator, topicPermissions},
+		{"PUT", "/topic-permissions/{vhost}/{user}/{exchange}", administratorOf, putTopicPermission},
 		{"DELETE", "/topic-permissions/{vhost}/{user}/{exchange}", administrator, deleteTopicPermissions},
 
 		// Limits, policies, parameters.
