@@ -1,6 +1,7 @@
 package management
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -19,14 +20,24 @@ func policyObject(vhost string, p *vhost.Policy) object {
 		member{"definition", map[string]any(p.Definition)}, member{"priority", p.Priority})
 }
 
-// policies lists the policies of one vhost or of all.
+// policies lists the policies of one vhost or of all, in order of priority (RabbitMQ
+// 4.0): the one that wins comes last.
 func policies(operator bool) handler {
 	return func(r *request) (reply, error) {
-		list := []object{}
+		type policy struct {
+			vhost string
+			vhost.Policy
+		}
+		var all []policy
 		for _, v := range r.vhosts() {
 			for _, p := range v.Policies(operator) {
-				list = append(list, policyObject(v.Name(), &p))
+				all = append(all, policy{v.Name(), p})
 			}
+		}
+		slices.SortStableFunc(all, func(a, b policy) int { return cmp.Compare(a.Priority, b.Priority) })
+		list := []object{}
+		for _, p := range all {
+			list = append(list, policyObject(p.vhost, &p.Policy))
 		}
 		return plain(list)
 	}

@@ -244,6 +244,23 @@ func TestPolicies(t *testing.T) {
 	a.do("DELETE", "/policies/%2F/p", "", 404)
 }
 
+// Lists of policies are in order of priority, whichever vhost they are of.
+func TestPoliciesByPriority(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/vhosts/a", "", 201)
+	for _, kind := range []string{"policies", "operator-policies"} {
+		for path, priority := range map[string]int{"a/x": 1, "a/y": -1, "%2F/m": 0, "%2F/n": 1, "%2F/l": 1} {
+			a.do("PUT", "/"+kind+"/"+path, fmt.Sprintf(`{"pattern":"","definition":{"max-length":1},"priority":%d}`, priority), 201)
+		}
+		if got := names(t, a.do("GET", "/"+kind, "", 200), "name"); !slices.Equal(got, []string{"y", "m", "l", "n", "x"}) {
+			t.Errorf("%s: %v", kind, got)
+		}
+		if got := names(t, a.do("GET", "/"+kind+"/a", "", 200), "name"); !slices.Equal(got, []string{"y", "x"}) {
+			t.Errorf("%s of one vhost: %v", kind, got)
+		}
+	}
+}
+
 // All policies that fit, whose patterns may have a look-ahead, the one in force first.
 func TestPoliciesThatFit(t *testing.T) {
 	a := newAPI(t, nil)
