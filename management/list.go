@@ -277,18 +277,18 @@ const (
 
 // paging reads the query; nil without a page.
 func (r *request) paging() (*paging, error) {
+	p := &paging{size: defaultPageSize}
+	var err error
+	if r.query.Has("page_size") {
+		if p.size, err = strconv.Atoi(r.query.Get("page_size")); err != nil {
+			return nil, badRequest("Pagination parameters are invalid") // without a page, too (RabbitMQ 4.0)
+		}
+	}
 	if !r.query.Has("page") {
 		return nil, nil
 	}
-	p := &paging{size: defaultPageSize}
-	var err error
 	if p.page, err = strconv.Atoi(r.query.Get("page")); err != nil {
 		return nil, badRequest("Pagination parameters are invalid")
-	}
-	if r.query.Has("page_size") {
-		if p.size, err = strconv.Atoi(r.query.Get("page_size")); err != nil {
-			return nil, badRequest("Pagination parameters are invalid")
-		}
 	}
 	if p.page < 1 || p.size < 1 || p.size > maxPageSize {
 		return nil, &failure{http.StatusBadRequest, "invalid_pagination_parameters",

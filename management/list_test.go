@@ -40,11 +40,13 @@ func TestPagingErrors(t *testing.T) {
 		"page=9223372036854775807&page_size=200": `{"error":"page_out_of_range","reason":"Page out of range, page: 9223372036854775807 page size: 200, len: 1"}`,
 		"page=0":                                 `{"error":"invalid_pagination_parameters","reason":"Invalid pagination parameters: page number 0, page size undefined"}`,
 		"page=1&page_size=501":                   `{"error":"invalid_pagination_parameters","reason":"Invalid pagination parameters: page number 1, page size 501"}`,
+		"page_size=x":                            `{"error":"bad_request","reason":"Pagination parameters are invalid"}`,
 		"page=x":                                 `{"error":"bad_request","reason":"Pagination parameters are invalid"}`,
 		"page=1&use_regex=true&name=%28":         `{"error":"bad_request","reason":"Pagination parameters are invalid"}`,
 	} {
 		equal(t, query, a.do("GET", "/queues?"+query, "", 400), want)
 	}
+	a.do("GET", "/queues?page_size=501", "", 200) // without a page it counts for nothing
 }
 
 func TestSortByFigureMissingIsZero(t *testing.T) {
