@@ -1,6 +1,7 @@
 package management
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -118,16 +119,14 @@ const (
 // Without TLS there is none.
 func checkCertificates(r *request) (reply, error) {
 	n, err := strconv.Atoi(r.arg("within"))
-	if err != nil || n < 0 || n > 10_000 {
+	if err != nil && !errors.Is(err, strconv.ErrRange) || n < 0 { // beyond the range it is the largest integer
 		return reply{}, badRequest("Invalid expiration value.")
 	}
-	unit, known := map[string]time.Duration{"days": day, "weeks": 7 * day, "months": month, "years": 365 * day}[r.arg("unit")]
+	unit, known := map[string]time.Duration{"days": day, "weeks": 7 * day, "months": month, "years": 365 * day}[strings.ToLower(r.arg("unit"))]
 	if !known {
 		return reply{}, badRequest("Time unit not recognised. Supported units: days, weeks, months, years.")
 	}
-	if n > int(math.MaxInt64/unit) {
-		n = int(math.MaxInt64 / unit)
-	}
+	n = min(n, int(math.MaxInt64/unit))
 	if r.s.cfg.Certificates == nil {
 		return healthy(r)
 	}

@@ -35,8 +35,11 @@ func TestCertificatesThatExpireSoon(t *testing.T) {
 	if l := got.(J)["expired"].([]any); len(l) != 1 || l[0].(J)["certfile"] != "soon.pem" {
 		t.Errorf("expired %v, want soon.pem", l)
 	}
-	a.do("GET", "/health/checks/certificate-expiration/10000/years", "", http.StatusServiceUnavailable)
+	for _, ever := range []string{"10000/years", "10001/Days", "99999999999999999999/YEARS"} {
+		a.do("GET", "/health/checks/certificate-expiration/"+ever, "", http.StatusServiceUnavailable)
+	}
 	a.do("GET", "/health/checks/certificate-expiration/-1/days", "", 400)
+	a.do("GET", "/health/checks/certificate-expiration/-99999999999999999999/days", "", 400)
 	a.do("GET", "/health/checks/certificate-expiration/1/moons", "", 400)
 }
 
