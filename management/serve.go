@@ -80,8 +80,13 @@ func (r *request) serve() {
 	}
 }
 
-// refuseMethod says which methods the path has.
+// refuseMethod says which methods the path has. A method that HTTP does not have is
+// another matter (RabbitMQ 4.0).
 func (r *request) refuseMethod() {
+	if !anyOf(strings.Fields("GET HEAD POST PUT PATCH DELETE"), r.http.Method) {
+		r.w.WriteHeader(http.StatusNotImplemented)
+		return
+	}
 	r.w.Header().Set("Allow", r.resource.allow)
 	r.w.WriteHeader(http.StatusMethodNotAllowed)
 }

@@ -91,6 +91,8 @@ func TestPaths(t *testing.T) {
 		{"DELETE", "/no-such-thing", 405},
 		{"PUT", "/overview", 405},
 		{"PATCH", "/queues/%2F/q", 405},
+		{"FOO", "/overview", 501}, // no method of HTTP's
+		{"TRACE", "/no-such-thing", 501},
 		{"HEAD", "/overview", 200},
 	} {
 		if w := a.request(tt.method, tt.path, "", nil); w.Code != tt.code {
