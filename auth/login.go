@@ -173,18 +173,25 @@ func parsePlain(response []byte) (name, password string, ok bool) {
 }
 
 // parseAMQPlain reads the contents of a field table, without its length prefix,
-// with the long strings LOGIN and PASSWORD.
+// with the strings LOGIN and PASSWORD. A password of another type is none that could
+// be right (RabbitMQ 4.0).
 func parseAMQPlain(response []byte) (name, password string, ok bool) {
 	if frames.CheckTable(response) != nil {
 		return "", "", false
 	}
-	nameTag, n, _ := frames.FindField(response, "LOGIN")
-	passTag, p, _ := frames.FindField(response, "PASSWORD")
-	if nameTag != 'S' || passTag != 'S' {
+	tag, n, _ := frames.FindField(response, "LOGIN")
+	passTag, p, ok := frames.FindField(response, "PASSWORD")
+	if !isString(tag) || !ok {
 		return "", "", false
+	}
+	if !isString(passTag) {
+		return string(n), "", true
 	}
 	return string(n), string(p), true
 }
+
+// isString says whether a field type is a long string or a byte array.
+func isString(tag byte) bool { return tag == 'S' || tag == 'x' }
 
 // A refusal is an ErrRefused: a text for the log, and a 403 for the client that
 // tells nothing but the mechanism.

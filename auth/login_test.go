@@ -81,7 +81,11 @@ func TestLogin(t *testing.T) {
 		{"amqplain, no password", table(frames.Field{Name: "LOGIN", Value: "joe"}), "", ErrMalformed},
 		{"amqplain, no login", table(frames.Field{Name: "PASSWORD", Value: "secret"}), "", ErrMalformed},
 		{"amqplain, lower case", table(frames.Field{Name: "login", Value: "joe"}, frames.Field{Name: "password", Value: "secret"}), "", ErrMalformed},
-		{"amqplain, bytes", table(frames.Field{Name: "LOGIN", Value: []byte("joe")}, frames.Field{Name: "PASSWORD", Value: "secret"}), "", ErrMalformed},
+		{"amqplain, bytes", table(frames.Field{Name: "LOGIN", Value: []byte("joe")}, frames.Field{Name: "PASSWORD", Value: []byte("secret")}), "joe", nil},
+		{"amqplain, wrong password in bytes", table(frames.Field{Name: "LOGIN", Value: "joe"}, frames.Field{Name: "PASSWORD", Value: []byte("no")}), "", ErrRefused},
+		{"amqplain, password of another type", table(frames.Field{Name: "LOGIN", Value: "joe"}, frames.Field{Name: "PASSWORD", Value: frames.Table{{Name: "PASSWORD", Value: "secret"}}}), "", ErrRefused},
+		{"amqplain, void password", table(frames.Field{Name: "LOGIN", Value: "joe"}, frames.Field{Name: "PASSWORD", Value: nil}), "", ErrRefused},
+		{"amqplain, login of another type", table(frames.Field{Name: "LOGIN", Value: int32(1)}, frames.Field{Name: "PASSWORD", Value: "secret"}), "", ErrMalformed},
 		{"amqplain, empty", Credentials{Mechanism: AMQPlain}, "", ErrMalformed},
 		{"amqplain, with the length", Credentials{Mechanism: AMQPlain, Response: frames.AppendTable(nil, frames.Table{{Name: "LOGIN", Value: "joe"}, {Name: "PASSWORD", Value: "secret"}})}, "", ErrMalformed},
 		{"amqplain, garbage", Credentials{Mechanism: AMQPlain, Response: []byte{5, 'L', 'O', 'G', 'I', 'N', long, 0, 0, 0, 9, 'j'}}, "", ErrMalformed},
@@ -263,16 +267,25 @@ func FuzzAMQPlain(f *testing.F) {
 		// The slow way: decode everything, then look.
 		table, err := frames.ParseTable(response)
 		login, _ := table.Lookup("LOGIN")
-		pass, _ := table.Lookup("PASSWORD")
-		wantName, isString := login.(string)
-		wantPass, isString2 := pass.(string)
-		if want := err == nil && isString && isString2; ok != want {
+		pass, has := table.Lookup("PASSWORD")
+		wantName, isString := stringOf(login)
+		wantPass, _ := stringOf(pass)
+		if want := err == nil && isString && has; ok != want {
 			t.Fatalf("%x: ok %v, want %v", response, ok, want)
 		}
 		if ok && (name != wantName || password != wantPass) {
 			t.Errorf("%x: %q %q, want %q %q", response, name, password, wantName, wantPass)
 		}
 	})
+}
+
+// stringOf returns a string of either type.
+func stringOf(v any) (s string, ok bool) {
+	if b, ok := v.([]byte); ok {
+		return string(b), true
+	}
+	s, ok = v.(string)
+	return s, ok
 }
 
 // With a password configured for it, ANONYMOUS is a login with that (RabbitMQ 4.0:
