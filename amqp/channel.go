@@ -97,10 +97,7 @@ func (ch *channel) methodFrame(f frames.Frame) error {
 	if f.Type != frames.MethodFrame {
 		return ch.conn.fail(0, frames.Unboundf(frames.UnexpectedFrame, "expected method frame, got non method frame instead"))
 	}
-	id, args, ok := frames.SplitMethod(f.Payload)
-	if !ok {
-		return ch.conn.fail(0, unexpectedFrame(f))
-	}
+	id, args, _ := frames.SplitMethod(f.Payload)
 	var err error
 	switch id {
 	case frames.BasicPublishID:

@@ -64,10 +64,10 @@ func (c *conn) frameZero(f frames.Frame) error {
 		}
 		return c.wrongMethod(0, frames.Unboundf(frames.FrameError, "%s: unknown_frame", frames.Octets(f.Type, f.Payload)))
 	}
-	id, args, ok := frames.SplitMethod(f.Payload)
-	if f.Type != frames.MethodFrame || f.Channel != 0 || !ok {
+	if f.Type != frames.MethodFrame || f.Channel != 0 {
 		return c.wrongMethod(0, unexpectedFrame(f))
 	}
+	id, args, _ := frames.SplitMethod(f.Payload)
 	m, err := frames.DecodeMethod(id, args)
 	if err != nil {
 		return c.wrongMethod(id, err)

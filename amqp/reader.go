@@ -206,11 +206,11 @@ func (c *conn) unopened(f frames.Frame) error {
 	if f.Type == frames.HeartbeatFrame {
 		return c.fail(0, unexpectedFrame(f))
 	}
-	id, args, ok := frames.SplitMethod(f.Payload)
+	id, args, _ := frames.SplitMethod(f.Payload)
 	if id != frames.ChannelOpenID && slices.Contains(c.departed, f.Channel) {
 		return nil // sent before the client could see close-ok (RabbitMQ 4.0)
 	}
-	if f.Type != frames.MethodFrame || !ok {
+	if f.Type != frames.MethodFrame {
 		return c.fail(0, frames.Unboundf(frames.UnexpectedFrame, "expected method frame, got non method frame instead"))
 	}
 	if id != frames.ChannelOpenID {

@@ -54,10 +54,22 @@ func Parse(b []byte, max uint32) (f Frame, n int, err error) {
 	if b[end] != frameEnd {
 		return Frame{}, 0, frameError(f.Type, f.Payload, "{invalid_frame_end_marker,%d}", b[end])
 	}
-	if f.Type != MethodFrame && f.Type != HeaderFrame && f.Type != BodyFrame && f.Type != HeartbeatFrame {
+	if !f.known() {
 		return Frame{}, 0, frameError(f.Type, f.Payload, "unknown_frame")
 	}
 	return f, end + 1, nil
+}
+
+// known says whether it is a frame of the protocol: RabbitMQ 4.0 knows no method
+// without its id, and no content header without what comes before the properties.
+func (f *Frame) known() bool {
+	switch f.Type {
+	case MethodFrame:
+		return len(f.Payload) >= 4
+	case HeaderFrame:
+		return len(f.Payload) >= 12
+	}
+	return f.Type == BodyFrame || f.Type == HeartbeatFrame
 }
 
 // begin appends a frame's first seven bytes with a size to be filled in by end.

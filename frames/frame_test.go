@@ -30,7 +30,7 @@ func TestParse(t *testing.T) {
 		n       int
 	}{
 		{"\x01\x00\x02\x00\x00\x00\x04\x00\x0a\x00\x0b\xce", MethodFrame, 2, "\x00\x0a\x00\x0b", 12},
-		{"\x02\xff\xfe\x00\x00\x00\x01h\xce", HeaderFrame, 0xfffe, "h", 9},
+		{"\x02\xff\xfe\x00\x00\x00\x0c\x00\x3cheader....\xce", HeaderFrame, 0xfffe, "\x00\x3cheader....", 20},
 		{"\x03\x00\x01\x00\x00\x00\x00\xce", BodyFrame, 1, "", 8},
 		{"\x08\x00\x00\x00\x00\x00\x00\xce", HeartbeatFrame, 0, "", 8},
 		{"\x03\x00\x01\x00\x00\x00\x01\xce\xce\x03\x00", BodyFrame, 1, "\xce", 9}, // the next frame begins after it
@@ -74,6 +74,10 @@ func TestParseErrors(t *testing.T) {
 		{"\x05\x00\x00\x00\x00\x00\x03abc\xce", 4096, "FRAME_ERROR - type 5, all octets = <<\"abc\">>: unknown_frame"},
 		{"\x00\x00\x00\x00\x00\x00\x00\xce", 4096, "FRAME_ERROR - type 0, all octets = <<>>: unknown_frame"},
 		{"\x04\x00\x01\x00\x00\x00\x02\x00\x01\xce", 4096, "FRAME_ERROR - type 4, all octets = <<0,1>>: unknown_frame"},
+		{"\x01\x00\x00\x00\x00\x00\x00\xce", 4096, "FRAME_ERROR - type 1, all octets = <<>>: unknown_frame"},
+		{"\x01\x00\x01\x00\x00\x00\x03\x00\x3c\x00\xce", 4096, "FRAME_ERROR - type 1, all octets = <<0,60,0>>: unknown_frame"},
+		{"\x02\x00\x01\x00\x00\x00\x0b\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x00\x05\xce", 4096,
+			"FRAME_ERROR - type 2, all octets = <<0,60,0,0,0,0,0,0,0,0,5>>: unknown_frame"},
 		{"\x05\x00\x00\x00\x00\x00\x11abcdefghijklmnopq\xce", 4096, "FRAME_ERROR - type 5, first 16 octets = <<\"abcdefghijklmnop\">>: unknown_frame"},
 		{"AMQP\x00\x00\x09\x01", 4096, "FRAME_ERROR - type 65, all octets = <<>>: {frame_too_large,1342177289,4088}"},
 	} {
