@@ -70,7 +70,7 @@ func (c *conn) frameZero(f frames.Frame) error {
 	id, args, _ := frames.SplitMethod(f.Payload)
 	m, err := frames.DecodeMethod(id, args)
 	if err != nil {
-		return c.wrongMethod(id, err)
+		return c.wrongMethod(id, bound(err))
 	}
 	c.leave() // the method may wait
 	switch m := m.(type) {
@@ -97,6 +97,16 @@ func (c *conn) frameZero(f frames.Frame) error {
 		}
 	}
 	return c.wrongMethod(id, frames.Errorf(frames.ChannelError, "unexpected method in connection state %s", c.state))
+}
+
+// bound returns a protocol error as one of the method that is being handled: on
+// channel 0 none is without (RabbitMQ 4.0).
+func bound(err error) error {
+	e, ok := errors.AsType[*frames.Error](err)
+	if !ok {
+		return err
+	}
+	return &frames.Error{Code: e.Code, Text: e.Text}
 }
 
 // String is the state's name in error texts.

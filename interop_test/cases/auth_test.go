@@ -63,6 +63,7 @@ func TestRefusedLogins(t *testing.T) {
 		{"PLAIN", "PLAIN", "\x00guest\x00guest", old, "ok"},
 		{"lower case", "plain", "\x00guest\x00guest", capable, "eof"},
 		{"no vhost", "PLAIN", "\x00guest\x00guest", login{vhost: "nope"}, "connection 530 NOT_ALLOWED - vhost nope not found (10,40)"},
+		{"a vhost that is no UTF-8", "PLAIN", "\x00guest\x00guest", login{vhost: "\xff"}, "connection 501 FRAME_ERROR - Malformed UTF-8 in shortstr (10,40)"},
 		{"no vhost, old client", "PLAIN", "\x00guest\x00guest", login{vhost: "nope", capabilities: table{}}, "connection 530 NOT_ALLOWED - vhost nope not found (10,40)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -31,6 +31,8 @@ func TestBadFramesCloseTheConnection(t *testing.T) {
 			`connection 501 FRAME_ERROR - type 0, all octets = <<>>: unknown_frame (0,0)`},
 		{"frame type 4 with a long payload", frame(4, 1, []byte("0123456789abcdefXYZ")),
 			`connection 501 FRAME_ERROR - type 4, first 16 octets = <<"0123456789abcdef">>: unknown_frame (0,0)`},
+		{"update-secret with a reason that is no UTF-8", methodFrame(0, method{10, 70}, long("x"), short("\xff")),
+			"connection 501 FRAME_ERROR - Malformed UTF-8 in shortstr (10,70)"},
 		{"end octet 0", slices.Concat(declare[:len(declare)-1], u8(0)),
 			`connection 501 FRAME_ERROR - type 1, all octets = <<0,50,0,10,0,0,1,113,0,0,0,0,0>>: {invalid_frame_end_marker,...`},
 		{"end octet wrong on a body", slices.Concat(publish, frame(frameHeader, 1, header(2, u16(0))), []byte("\x03\x00\x01\x00\x00\x00\x02ab\xCF")),
