@@ -19,6 +19,7 @@ const (
 	expectMethod expectation = iota
 	expectHeader
 	expectBody
+	expectRest // of a content whose channel was closed before it was complete; it may not come
 )
 
 // A channel is one channel of a connection. The connection's reader alone
@@ -95,7 +96,7 @@ func (ch *channel) frame(f frames.Frame) error {
 // path are parsed as views; all others are decoded and dispatched.
 func (ch *channel) methodFrame(f frames.Frame) error {
 	if f.Type != frames.MethodFrame {
-		return ch.conn.fail(0, frames.Unboundf(frames.UnexpectedFrame, "expected method frame, got non method frame instead"))
+		return ch.noMethod()
 	}
 	id, args, _ := frames.SplitMethod(f.Payload)
 	var err error
@@ -121,12 +122,33 @@ func (ch *channel) methodFrame(f frames.Frame) error {
 	return nil
 }
 
-// frameClosing handles a frame after the broker sent channel.close.
+// frameClosing handles a frame after the broker sent channel.close. It is dropped,
+// but what the protocol does not allow ends the connection (RabbitMQ 4.0).
 func (ch *channel) frameClosing(f frames.Frame) error {
-	if f.Type != frames.MethodFrame {
+	switch {
+	case f.Type == frames.HeartbeatFrame:
+		return ch.conn.fail(0, unexpectedFrame(f))
+	case ch.expect == expectRest && f.Type != frames.MethodFrame:
 		return nil
+	case ch.expect == expectMethod || ch.expect == expectRest:
+		ch.expect = expectMethod
+		return ch.methodClosing(f)
 	}
-	switch id, _, _ := frames.SplitMethod(f.Payload); id {
+	return ch.contentClosing(f)
+}
+
+// methodClosing is methodFrame for a channel that is closing.
+func (ch *channel) methodClosing(f frames.Frame) error {
+	if f.Type != frames.MethodFrame {
+		return ch.noMethod()
+	}
+	id, args, _ := frames.SplitMethod(f.Payload)
+	if _, err := frames.DecodeMethod(id, args); err != nil {
+		return ch.conn.fail(id, err)
+	}
+	switch id {
+	case frames.BasicPublishID:
+		ch.expect = expectHeader
 	case frames.ChannelCloseOkID:
 		ch.forget()
 	case frames.ChannelCloseID:
@@ -135,6 +157,10 @@ func (ch *channel) frameClosing(f frames.Frame) error {
 		return ch.conn.fail(id, frames.Errorf(frames.ChannelError, "second 'channel.open' seen"))
 	}
 	return nil
+}
+
+func (ch *channel) noMethod() error {
+	return ch.conn.fail(0, frames.Unboundf(frames.UnexpectedFrame, "expected method frame, got non method frame instead"))
 }
 
 // fail ends the channel, or for a hard code the connection, after an error in
@@ -154,7 +180,10 @@ func (ch *channel) fail(id frames.MethodID, err error) error {
 	}
 	ch.release()
 	ch.closing = true
-	ch.expect, ch.cur = expectMethod, publishing{}
+	ch.cur = publishing{}
+	if ch.expect != expectMethod {
+		ch.expect = expectRest
+	}
 	ch.conn.out.method(ch.id, &frames.ChannelClose{ReplyCode: uint16(e.Code), ReplyText: e.ReplyText(), ClassID: id.Class(), MethodID: id.Method()})
 	return nil
 }

@@ -42,14 +42,8 @@ func (ch *channel) publish(args []byte) error {
 // headerFrame handles the content header of a publish.
 func (ch *channel) headerFrame(f frames.Frame) error {
 	class, weight, size, props, ok := frames.ParseContentHeader(f.Payload)
-	switch {
-	case f.Type != frames.HeaderFrame || weight != 0:
-		return ch.unexpected("expected content header for class 60, got non content header frame instead")
-	case !ok:
-		return ch.conn.fail(0, frames.Unboundf(frames.SyntaxError, "malformed content header"))
-	case class != frames.ClassBasic:
-		return ch.conn.fail(frames.BasicPublishID, frames.Errorf(frames.UnexpectedFrame,
-			"expected content header for class 60, got one for class %d instead", class))
+	if f.Type != frames.HeaderFrame || weight != 0 || !ok || class != frames.ClassBasic {
+		return ch.badHeader(f)
 	}
 	cur := &ch.cur
 	cur.size = size
@@ -63,6 +57,41 @@ func (ch *channel) headerFrame(f frames.Frame) error {
 	ch.expect = expectBody
 	if size == 0 {
 		return ch.contentDone()
+	}
+	return nil
+}
+
+// badHeader ends the connection for a frame that is not the content header that is due.
+func (ch *channel) badHeader(f frames.Frame) error {
+	class, weight, _, _, ok := frames.ParseContentHeader(f.Payload)
+	switch {
+	case f.Type != frames.HeaderFrame || weight != 0:
+		return ch.unexpected("expected content header for class 60, got non content header frame instead")
+	case !ok:
+		return ch.conn.fail(0, frames.Unboundf(frames.SyntaxError, "malformed content header"))
+	}
+	return ch.conn.fail(frames.BasicPublishID, frames.Errorf(frames.UnexpectedFrame,
+		"expected content header for class 60, got one for class %d instead", class))
+}
+
+// contentClosing handles a frame of a content on a channel that is closing.
+func (ch *channel) contentClosing(f frames.Frame) error {
+	if ch.expect == expectHeader {
+		class, weight, size, _, ok := frames.ParseContentHeader(f.Payload)
+		if f.Type != frames.HeaderFrame || weight != 0 || !ok || class != frames.ClassBasic {
+			return ch.badHeader(f)
+		}
+		ch.cur.size = size
+	} else {
+		n := uint64(len(f.Payload))
+		if f.Type != frames.BodyFrame || n > ch.cur.size {
+			return ch.badBody(f)
+		}
+		ch.cur.size -= n
+	}
+	ch.expect = expectBody
+	if ch.cur.size == 0 {
+		ch.expect = expectMethod
 	}
 	return nil
 }
@@ -101,13 +130,10 @@ func (ch *channel) unexpected(text string) error {
 
 // bodyFrame handles a body frame of a publish.
 func (ch *channel) bodyFrame(f frames.Frame) error {
-	if f.Type != frames.BodyFrame {
-		return ch.unexpected("expected content body, got non content body frame instead")
-	}
 	cur := &ch.cur
 	total := uint64(len(cur.body) + len(f.Payload))
-	if total > cur.size {
-		return ch.unexpected("the content body is longer than its header announced")
+	if f.Type != frames.BodyFrame || total > cur.size {
+		return ch.badBody(f)
 	}
 	switch {
 	case cur.body == nil && total == cur.size:
@@ -124,6 +150,14 @@ func (ch *channel) bodyFrame(f frames.Frame) error {
 	}
 	cur.msg.Body = cur.body
 	return ch.contentDone()
+}
+
+// badBody ends the connection for a frame that is not the body that is due.
+func (ch *channel) badBody(f frames.Frame) error {
+	if f.Type != frames.BodyFrame {
+		return ch.unexpected("expected content body, got non content body frame instead")
+	}
+	return ch.unexpected("the content body is longer than its header announced")
 }
 
 // contentDone handles a publish whose content is complete.

@@ -85,6 +85,44 @@ func TestBadFramesCloseTheConnection(t *testing.T) {
 	}
 }
 
+// A channel that the broker has closed drops what comes, but it has to be a proper
+// sequence of frames still.
+func TestBadFramesOnAClosedChannel(t *testing.T) {
+	publish := methodFrame(1, basicPublish, u16(0), short(""), short("nobody"), u8(0))
+	head := frame(frameHeader, 1, header(2, u16(0)))
+	for _, tt := range []struct {
+		name string
+		send []byte
+		want string
+	}{
+		{"heartbeat", frame(frameHeartbeat, 1, nil), "connection 505 UNEXPECTED_FRAME - type 8, all octets = <<>> (0,0)"},
+		{"body without a method", frame(frameBody, 1, []byte("b")),
+			"connection 505 UNEXPECTED_FRAME - expected method frame, got non method frame instead (0,0)"},
+		{"name that is no UTF-8", methodFrame(1, queuePurge, u16(0), short("\xff"), u8(0)),
+			"connection 501 FRAME_ERROR - Malformed UTF-8 in shortstr (0,0)"},
+		{"ack of three octets", methodFrame(1, basicAck, []byte("abc")),
+			"connection 501 FRAME_ERROR - cannot decode <<97,98,99>> (60,80)"},
+		{"close-ok where a header is due", slices.Concat(publish, methodFrame(1, channelCloseOk)),
+			"connection 505 UNEXPECTED_FRAME - expected content header for class 60, got non content header frame instead (60,40)"},
+		{"header of another class", slices.Concat(publish, frame(frameHeader, 1, slices.Concat(u16(50), u16(0), u64(2), u16(0)))),
+			"connection 505 UNEXPECTED_FRAME - expected content header for class 60, got one for class 50 instead (60,40)"},
+		{"close-ok where the body is due", slices.Concat(publish, head, frame(frameBody, 1, []byte("b")), methodFrame(1, channelCloseOk)),
+			"connection 505 UNEXPECTED_FRAME - expected content body, got non content body frame instead (60,40)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := connect(t)
+			c.ready()
+			c.send(methodFrame(1, queueDeclare, u16(0), short("no-such-queue"), u8(1), table{}.encode()),
+				publish, head, frame(frameBody, 1, nil), frame(frameBody, 1, []byte("ab")), tt.send) // the message is dropped
+			got := c.reply()
+			if strings.HasPrefix(got, "channel 404 ") { // RabbitMQ may close the connection first
+				got = c.reply()
+			}
+			c.is(got, tt.want)
+		})
+	}
+}
+
 // A method that came after the fault has no effect (lavinmq#1813).
 func TestNothingAfterABadFrameCounts(t *testing.T) {
 	c := connect(t)
