@@ -31,6 +31,18 @@ func TestBadFramesCloseTheConnection(t *testing.T) {
 			`connection 501 FRAME_ERROR - type 0, all octets = <<>>: unknown_frame (0,0)`},
 		{"frame type 4 with a long payload", frame(4, 1, []byte("0123456789abcdefXYZ")),
 			`connection 501 FRAME_ERROR - type 4, first 16 octets = <<"0123456789abcdef">>: unknown_frame (0,0)`},
+		{"frame type 5 with UTF-8", frame(5, 1, []byte("é\t")),
+			`connection 501 FRAME_ERROR - type 5, all octets = <<"é\t"/utf8>>: unknown_frame (0,0)`},
+		{"frame type 5 with Latin-1", frame(5, 1, []byte("\xe9\t")),
+			`connection 501 FRAME_ERROR - type 5, all octets = <<"é\t">>: unknown_frame (0,0)`},
+		{"method without an id", frame(frameMethod, 1, []byte{0, 60, 0}),
+			`connection 501 FRAME_ERROR - type 1, all octets = <<0,60,0>>: unknown_frame (0,0)`},
+		{"method without an id on channel 0", frame(frameMethod, 0, nil),
+			`connection 501 FRAME_ERROR - type 1, all octets = <<>>: unknown_frame (0,0)`},
+		{"header without a size", frame(frameHeader, 1, []byte{0, 60, 0, 0}),
+			`connection 501 FRAME_ERROR - type 2, all octets = <<0,60,0,0>>: unknown_frame (0,0)`},
+		{"ack of three octets", methodFrame(1, basicAck, []byte("abc")),
+			"connection 501 FRAME_ERROR - cannot decode <<97,98,99>> (60,80)"},
 		{"update-secret with a reason that is no UTF-8", methodFrame(0, method{10, 70}, long("x"), short("\xff")),
 			"connection 501 FRAME_ERROR - Malformed UTF-8 in shortstr (10,70)"},
 		{"end octet 0", slices.Concat(declare[:len(declare)-1], u8(0)),
@@ -478,6 +490,8 @@ func TestPublishWithBytesThatAreNoUTF8(t *testing.T) {
 	c.is(c.put("x", "caf\xe9", "m", props{}, "m"), "ack")
 	c.is(c.take("q"), "#1 x/caf\xe9 \"m\" left 0")
 	c.is(c.put("", "\xff", "m", props{}, ""), "ack")
+	c.publish("no\xe9", "k", "m", props{}, "")
+	c.is(c.next(), "channel 404 NOT_FOUND - no exchange 'noé' in vhost '/' (60,40)") // what is no UTF-8 is Latin-1
 	c.is(c.bind("q", "x", "\xff", nil), "connection 501 FRAME_ERROR - Malformed UTF-8 in shortstr (0,0)")
 }
 
