@@ -18,10 +18,10 @@ const (
 	FlagUserID          = 1 << 4
 	FlagAppID           = 1 << 3
 	FlagClusterID       = 1 << 2
-	// FlagUnused is no property's. RabbitMQ 4.0 accepts it and does not pass it on.
-	FlagUnused = 1 << 1
-	// flagContinued would say that another flag word follows; it never does.
-	flagContinued = 1 << 0
+	// FlagUnused are the bits that are no property's: RabbitMQ 4.0 accepts them and
+	// does not pass them on. The lower one would say that another flag word follows;
+	// it never does.
+	FlagUnused = 1<<1 | 1<<0
 )
 
 // Properties are the properties of class basic as views of a property block.
@@ -60,9 +60,6 @@ func (p *Properties) Parse(b []byte) error {
 		return errProperties
 	}
 	p.Flags = binary.BigEndian.Uint16(b)
-	if p.Flags&flagContinued != 0 {
-		return errProperties
-	}
 	p.Flags &^= FlagUnused
 	r := propertyReader{b: b[2:]}
 	r.short(p, FlagContentType, &p.ContentType)

@@ -106,6 +106,15 @@ func TestPropertiesThatAreRefused(t *testing.T) {
 	}
 }
 
+func TestFlagsOfNoProperty(t *testing.T) {
+	for _, wire := range []string{"\x10\x01\x02", "\x10\x02\x02", "\x10\x03\x02"} {
+		p := parsed(t, wire)
+		if got := string(p.Append(nil)); got != "\x10\x00\x02" {
+			t.Errorf("%q became %q, want it without them", wire, got)
+		}
+	}
+}
+
 func TestParseForgetsWhatWasThere(t *testing.T) {
 	p := parsed(t, allProperties)
 	if err := p.Parse([]byte{0, 0}); err != nil || !reflect.DeepEqual(p, Properties{}) {
@@ -149,6 +158,7 @@ func FuzzProperties(f *testing.F) {
 	f.Add([]byte("\x20\x00\x00\x00\x00\x03\x01hV"))
 	f.Add([]byte("\x00\x01\x00\x00"))
 	f.Add([]byte("\x08\x02\x05"))
+	f.Add([]byte("\x08\x01\x05"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var p Properties
 		if p.Parse(b) != nil {

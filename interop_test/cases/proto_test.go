@@ -495,13 +495,17 @@ func TestPublishWithBytesThatAreNoUTF8(t *testing.T) {
 	c.is(c.bind("q", "x", "\xff", nil), "connection 501 FRAME_ERROR - Malformed UTF-8 in shortstr (0,0)")
 }
 
-// A bit of the property flags that means nothing does no harm.
-func TestUnusedPropertyFlag(t *testing.T) {
+// Bits of the property flags that mean nothing do no harm.
+func TestUnusedPropertyFlags(t *testing.T) {
 	c := connect(t)
 	c.ok(c.declare("q", "x", nil))
-	c.is(c.put("", "q", "m", props{raw: []byte{0x10, 2, 2}}, ""), "ack")
-	c.is(c.take("q"), `#1 /q "m" left 0`)
-	c.is(c.props(), "mode=2")
+	for _, unused := range []byte{1, 2, 3} {
+		c.is(c.put("", "q", "m", props{raw: []byte{0x10, unused, 2}}, ""), "ack")
+		c.take("q")
+		if got := string(c.last.props); got != "\x10\x00\x02" {
+			t.Errorf("flag %d: got the properties %q, want the mode alone", unused, got)
+		}
+	}
 }
 
 // Error texts are cut to what a short string can hold.
