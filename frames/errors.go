@@ -2,8 +2,10 @@ package frames
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Code is a reply code (spec §1.2).
@@ -102,15 +104,18 @@ func Unboundf(code Code, format string, args ...any) *Error {
 // explain formats a text. It is UTF-8, as clients decode it, whatever a client sent:
 // what is no UTF-8 is taken for Latin-1 (RabbitMQ 4.0).
 func explain(format string, args []any) string {
+	text := fmt.Sprintf(format, args...)
+	if utf8.ValidString(text) { // as it is, too, if a verb has quoted the bytes
+		return text
+	}
+	plain := slices.Clone(args)
 	for i, a := range args {
-		switch a := a.(type) {
-		case string:
-			args[i] = asUTF8(a)
-		case []byte:
-			args[i] = asUTF8(string(a))
+		switch a.(type) {
+		case string, []byte:
+			plain[i] = PlainTerm(a)
 		}
 	}
-	return fmt.Sprintf(format, args...)
+	return fmt.Sprintf(format, plain...)
 }
 
 func (e *Error) Error() string { return e.ReplyText() }

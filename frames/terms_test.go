@@ -78,3 +78,9 @@ func TestStringTerm(t *testing.T) {
 		}
 	}
 }
+
+// A verb that quotes the bytes shows them better than Latin-1 would.
+func TestQuotedBytesInTextsStay(t *testing.T) {
+	wantReply(t, Errorf(PreconditionFailed, "name %q is not valid UTF-8", "\xff"), `PRECONDITION_FAILED - name "\xff" is not valid UTF-8`)
+	wantReply(t, Errorf(NotFound, "no exchange '%s' in vhost '%s'", "\xe9\xff", "é"), "NOT_FOUND - no exchange 'éÿ' in vhost 'é'")
+}
