@@ -16,7 +16,7 @@ import (
 type replyConsumer struct {
 	ch      *channel
 	tag     string
-	address string // amq.rabbitmq.reply-to.<opaque>
+	address string // amq.rabbitmq.reply-to.<opaque>.<key>==, the form that RabbitMQ gives it
 }
 
 // replies are all direct reply-to consumers of a server by address.
@@ -65,7 +65,7 @@ func (ch *channel) consumeReplies(m *frames.BasicConsume) error {
 	case ch.replyTo != nil:
 		return frames.Errorf(frames.PreconditionFailed, "reply consumer already set")
 	}
-	ch.replyTo = &replyConsumer{ch: ch, tag: tag, address: replyToPrefix + randomName() + "." + randomName()}
+	ch.replyTo = &replyConsumer{ch: ch, tag: tag, address: replyToPrefix + randomName() + "." + randomName() + "=="}
 	ch.replyUnless(m.NoWait, &frames.BasicConsumeOk{ConsumerTag: tag})
 	ch.conn.srv.replies.add(ch.replyTo)
 	return nil

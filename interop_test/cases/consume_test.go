@@ -554,8 +554,8 @@ func TestDirectReplyTo(t *testing.T) {
 		return "empty"
 	})
 	to, _, _ := strings.Cut(strings.TrimPrefix(server.props(), "correlation=7 reply_to="), " ")
-	if !strings.HasPrefix(to, address+".") {
-		t.Fatalf("reply-to is %q, want an address", to)
+	if opaque, ok := strings.CutPrefix(to, address+"."); !ok || !strings.HasSuffix(opaque, "==") || strings.Count(opaque, ".") != 1 {
+		t.Fatalf("reply-to is %q, want %s.NODE.KEY==", to, address)
 	}
 	server.is(server.declare(to, "p", nil), "ok "+to+" 0 1")
 	server.is(server.put("", to, "answer", props{correlation: "7"}, "m"), "return 312 NO_ROUTE /"+to+` "answer", ack`)
