@@ -39,6 +39,13 @@ func TestHandshakeTimeout(t *testing.T) {
 func tuned(t *testing.T, s *Server, heartbeat uint16) *rawClient {
 	t.Helper()
 	c := dialPipe(t, s)
+	c.open(heartbeat)
+	return c
+}
+
+// open does the handshake.
+func (c *rawClient) open(heartbeat uint16) {
+	c.t.Helper()
 	c.write([]byte(frames.ProtocolHeader))
 	c.want(frames.ConnectionStartID)
 	c.method(0, &frames.ConnectionStartOk{Mechanism: "PLAIN", Response: []byte("\x00guest\x00guest"), ClientProperties: frames.Table{
@@ -47,7 +54,6 @@ func tuned(t *testing.T, s *Server, heartbeat uint16) *rawClient {
 	c.method(0, &frames.ConnectionTuneOk{ChannelMax: 2047, FrameMax: 131072, Heartbeat: heartbeat})
 	c.method(0, &frames.ConnectionOpen{VHost: "/"})
 	c.want(frames.ConnectionOpenOkID)
-	return c
 }
 
 func TestHeartbeatsAreSentAndASilentClientIsCutOff(t *testing.T) {
@@ -256,4 +262,46 @@ func TestAFailedLoginIsNotHalfClosed(t *testing.T) {
 			t.Errorf("closed after %v, the write side by itself: %t; want 3 s and false", d, half.closed.Load())
 		}
 	})
+}
+
+// A client that has closed its connection closes the socket too. Until then it hears
+// no end of the stream, which its library may take for a failure.
+func TestTheClientClosesTheSocketAfterCloseOk(t *testing.T) {
+	for name, tt := range map[string]struct {
+		heartbeat uint16
+		leaves    bool
+		want      time.Duration
+	}{
+		"it does":                     {heartbeat: 60, leaves: true},
+		"it does not":                 {heartbeat: 60, want: 30 * time.Second},
+		"its heartbeat is shorter":    {heartbeat: 8, want: 8 * time.Second},
+		"it does not have heartbeats": {want: 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestServer(t, zap.NewNop())
+				client, server := net.Pipe()
+				half := &halfPipe{Conn: server}
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					s.serveConn(context.Background(), half)
+				}()
+				c := &rawClient{t: t, sock: client}
+				c.open(tt.heartbeat)
+				start := time.Now()
+				c.method(0, &frames.ConnectionClose{ReplyCode: 200})
+				c.want(frames.ConnectionCloseOkID)
+				if tt.leaves {
+					client.Close()
+				} else {
+					c.wantEOF()
+				}
+				<-done
+				if d := time.Since(start); d != tt.want || half.closed.Load() {
+					t.Errorf("closed after %v, the write side by itself: %t; want %v and false", d, half.closed.Load(), tt.want)
+				}
+			})
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"runtime/debug"
 	"sync"
@@ -78,7 +79,7 @@ type conn struct {
 	// changes is filled in by snapshot.
 	info    atomic.Pointer[ConnectionInfo]
 	blocked atomic.Bool // an alarm keeps the reader from reading
-	silent  atomic.Bool // it failed the handshake: the client is to hear nothing for silentDelay
+	hush    atomic.Bool // the client is not to hear that nothing more will be sent
 	// forced is why the broker wants the connection closed. The reader is woken
 	// by interrupt, which ends its waits, and by a read deadline.
 	forced      atomic.Pointer[frames.Error]
@@ -140,6 +141,7 @@ func (c *conn) userName() string {
 var (
 	errSilent = errors.New("protocol error in the handshake")
 	errEnd    = errors.New("connection ended")
+	errLeft   = fmt.Errorf("%w by its client", errEnd)
 )
 
 // serve runs the connection and returns when both its goroutines have ended.
@@ -155,7 +157,7 @@ func (c *conn) serve(waits context.Context) {
 		c.beats.stop()
 	}
 	c.guard(c.release)
-	c.silent.Store(errors.Is(err, errSilent))
+	c.hush.Store(errors.Is(err, errSilent) || errors.Is(err, errLeft))
 	c.out.close(false)
 	c.finish(err)
 	select {
@@ -205,6 +207,8 @@ func (c *conn) finish(err error) {
 			tcp.SetLinger(0)
 		}
 		c.sock.Close()
+	case errors.Is(err, errLeft): // who has close-ok closes the socket (RabbitMQ 4.0): many take an earlier end for a failure
+		c.discard(c.closeTimeout())
 	case errors.Is(err, errEnd):
 		c.discard(c.linger())
 	default:
@@ -231,8 +235,8 @@ func (c *conn) linger() time.Duration {
 	return lingerDelay
 }
 
-// closeTimeout is how long a close handshake may take (RabbitMQ 4.0), unless
-// the broker is stopping.
+// closeTimeout is how long a close handshake may take, or the client's end of its
+// socket after one (RabbitMQ 4.0), unless the broker is stopping.
 func (c *conn) closeTimeout() time.Duration {
 	if c.srv.stopped.Load() {
 		return stopDelay

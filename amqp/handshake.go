@@ -260,5 +260,5 @@ func (c *conn) closeRequested(*frames.ConnectionClose) error {
 	c.release()
 	c.out.method(0, &frames.ConnectionCloseOk{})
 	c.state = closing
-	return errEnd
+	return errLeft
 }

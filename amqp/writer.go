@@ -49,10 +49,10 @@ func (c *conn) writer() {
 	c.endWrites()
 }
 
-// endWrites closes the socket's write side, once nothing more will be sent: to a
-// client that failed the handshake it would be an answer.
+// endWrites closes the socket's write side, once nothing more will be sent, unless
+// the client is not to hear of it.
 func (c *conn) endWrites() {
-	if hc, ok := c.sock.(interface{ CloseWrite() error }); ok && !c.silent.Load() {
+	if hc, ok := c.sock.(interface{ CloseWrite() error }); ok && !c.hush.Load() {
 		hc.CloseWrite() // the peer may be gone already: nothing depends on it
 	}
 	close(c.out.done)
