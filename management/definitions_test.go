@@ -159,10 +159,29 @@ func TestImportRefusals(t *testing.T) {
 		`{"exchanges":[7]}`: "item 0 of exchanges must be an object",
 		`{"bindings":[{"vhost":"/","source":"none","destination":"q","destination_type":"queue","routing_key":"","arguments":{}}]}`: "no exchange 'none' in vhost '/' (item 0 of bindings, source 'none')",
 		`{"bindings":[{"vhost":"/","source":"amq.direct","destination":"q","destination_type":"queues","routing_key":""}]}`:         "destination_type must be 'queue' or 'exchange' (item 0 of bindings, source 'amq.direct')",
-		`{"vhosts":[{"name":"v"},{}]}`: "[{key_missing,name}] (item 1 of vhosts)",
+		`{"vhosts":[{"name":"v"},{}]}`: "[{key_missing,name}] (item 1 of vhosts); imported: 1 of vhosts",
 	} {
 		has(t, a.do("POST", "/definitions", body, 400), J{"error": "bad_request", "reason": reason})
 	}
+}
+
+// The rest of the section with wrong items is imported, the sections after it are not
+// (RabbitMQ 4.0), and the answer says so.
+func TestImportWithWrongItems(t *testing.T) {
+	a := newAPI(t, nil)
+	queue := func(name, args string) string {
+		return `{"vhost":"/","name":"` + name + `","durable":true,"auto_delete":false,"arguments":{` + args + `}}`
+	}
+	body := `{"vhosts":[{"name":"v"}],"exchanges":[],"policies":[{"vhost":"/","name":"p","pattern":"","definition":{"max-length":1}}],
+		"queues":[` + queue("a", "") + "," + queue("b", `"x-max-length":-1`) + "," + queue("c", "") + "," + queue("d", `"x-expires":0`) + "," + queue("e", "") + `],
+		"bindings":[{"vhost":"/","source":"amq.direct","destination":"a","destination_type":"queue","routing_key":"k","arguments":{}}]}`
+	const reason = "invalid arg 'x-max-length' for queue 'b' in vhost '/': {value_negative,-1} (item 1 of queues, name 'b'); " +
+		"wrong, too: 1 of queues; imported: vhosts, policies, 3 of queues; not imported: bindings"
+	has(t, a.do("POST", "/definitions", body, 400), J{"error": "bad_request", "reason": reason})
+	for _, name := range []string{"a", "c", "e"} {
+		has(t, a.do("GET", "/queues/%2F/"+name, "", 200), J{"policy": "p"})
+	}
+	a.is("/bindings/%2F/e/amq.direct/q/a", `[]`)
 }
 
 // RabbitMQ 4.0 exports like this what was cleared, or never had a value.

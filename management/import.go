@@ -177,49 +177,110 @@ func (i *importing) sections() []section {
 	}
 }
 
-// run imports the sections in their order and stops at the first error.
+// run imports the sections in their order and stops at the first with an error, of
+// which it imports the other items (RabbitMQ 4.0).
 func (i *importing) run() error {
-	for _, section := range i.sections() {
-		if err := i.each(section.name, section.parallel, section.add); err != nil {
+	sections := i.sections()
+	for n, section := range sections {
+		err := i.each(section.name, section.parallel, section.add)
+		if w, ok := errors.AsType[*wrongItems](err); ok {
+			return badRequest("%s%s", w.first.reason, i.outcome(sections, n, w))
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// outcome says what was imported beside the wrong items of a section, and what not.
+func (i *importing) outcome(sections []section, at int, w *wrongItems) string {
+	var text string
+	if more := w.wrong - 1; more > 0 {
+		text = fmt.Sprintf("; wrong, too: %d of %s", more, sections[at].name)
+	}
+	imported := i.present(sections[:at])
+	if w.good > 0 {
+		imported = append(imported, fmt.Sprintf("%d of %s", w.good, sections[at].name))
+	}
+	if len(imported) > 0 {
+		text += "; imported: " + strings.Join(imported, ", ")
+	}
+	if left := i.present(sections[at+1:]); len(left) > 0 {
+		text += "; not imported: " + strings.Join(left, ", ")
+	}
+	return text
+}
+
+// present are the names of those sections in which there is something.
+func (i *importing) present(sections []section) (names []string) {
+	for _, s := range sections {
+		if list, _ := i.defs[s.name].([]any); len(list) > 0 {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
 // importWriters is how many definitions are written at a time.
 const importWriters = 64
 
-// each adds the items of a section, so many at a time, and returns the first
-// error.
+// wrongItems is the error of a section with items that are wrong.
+type wrongItems struct {
+	first       *failure // of the list
+	at          int      // its place there
+	wrong, good int      // items
+}
+
+func (w *wrongItems) Error() string { return w.first.Error() }
+
+func (w *wrongItems) Unwrap() error { return w.first }
+
+// each adds the items of a section, so many at a time. It stops at an error that is
+// not one of an item.
 func (i *importing) each(section string, parallel int, add func(item body) error) error {
 	list, isList := i.defs[section].([]any)
 	if !isList && i.defs[section] != nil {
 		return badRequest("%s must be a list", section)
 	}
 	var (
-		wg    sync.WaitGroup
-		next  atomic.Int64
-		first atomic.Pointer[error]
+		wg     sync.WaitGroup
+		next   atomic.Int64
+		mu     sync.Mutex // guards what follows
+		items  wrongItems
+		broken error
 	)
+	note := func(n int, err error) (goOn bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch f := failureOf(err); {
+		case err == nil:
+			items.good++
+		case f == nil:
+			broken = err
+		default:
+			if items.first == nil || n < items.at {
+				items.first, items.at = f, n
+			}
+			items.wrong++
+		}
+		return broken == nil
+	}
 	for range min(parallel, len(list)) {
-		wg.Go(func() { // ends with the list or the first error
-			for first.Load() == nil {
+		wg.Go(func() { // ends with the list or an error that is not an item's
+			for {
 				n := int(next.Add(1)) - 1
-				if n >= len(list) {
+				if n >= len(list) || !note(n, addItem(section, n, list[n], add)) {
 					return
-				}
-				if err := addItem(section, n, list[n], add); err != nil {
-					first.CompareAndSwap(nil, &err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if err := first.Load(); err != nil {
-		return *err
+	if broken != nil || items.first == nil {
+		return broken
 	}
-	return nil
+	return &items
 }
 
 // addItem adds an item. All that is wrong with it is a 400, which says where it is.
