@@ -192,7 +192,7 @@ func (c *conn) guard(f func()) (ended bool) {
 
 // panicked logs what recover has returned, with the stack of the panic.
 func (c *conn) panicked(r any) {
-	c.log.Error("a bug of the broker ended the connection", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
+	c.log.Error("a bug of the broker ended the connection; report it with this line", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
 }
 
 // finish sees the connection off: what is in the outbox is on its way, and the
@@ -311,7 +311,7 @@ func (c *conn) fail(id frames.MethodID, err error) error {
 	}
 	e, ok := errors.AsType[*frames.Error](err)
 	if !ok {
-		c.log.Error("method failed", zap.Uint16("class", id.Class()), zap.Uint16("method", id.Method()), zap.Error(err))
+		c.log.Error("a method failed, and its client got an internal error: if the disk is all right, report it with this line", zap.Uint16("class", id.Class()), zap.Uint16("method", id.Method()), zap.Error(err))
 		e = frames.Errorf(frames.InternalError, "")
 	}
 	if !c.srv.stopped.Load() { // else the log has said so once

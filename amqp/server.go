@@ -158,7 +158,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 				continue
 			}
 			if temporary(err) { // out of file descriptors: others will be closed
-				s.log.Error("accept failed; trying again", zap.Error(err))
+				s.log.Error("a connection cannot be accepted; it is tried again: raise the limit of open files if that is reached (ulimit -n, LimitNOFILE in systemd, --ulimit nofile in docker)", zap.Error(err))
 				waitOr(ctx, 100*time.Millisecond)
 				continue
 			}

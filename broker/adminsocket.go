@@ -44,7 +44,7 @@ func (b *Broker) openAdminSocket() error {
 		return nil
 	}
 	if err != nil { // some file systems have no sockets: the broker works without
-		b.log.Warn("no administration without a password: its socket cannot be made", zap.Error(err))
+		b.log.Warn("no administration without a password: its socket cannot be made; see that the broker may write to its data directory, on a volume with sockets", zap.Error(err))
 		return nil
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -78,7 +78,7 @@ func (b *Broker) serveAdmin(ctx context.Context) {
 	}
 	b.running.Go(func() { // ends with ctx or the API's Shutdown
 		if err := api.ServeLocal(ctx, l); err != nil && !b.stopping.Load() {
-			b.log.Error("administration without a password has stopped", zap.String("socket", l.Addr().String()), zap.Error(err))
+			b.log.Error("administration without a password has stopped: restart the broker to have it again", zap.String("socket", l.Addr().String()), zap.Error(err))
 		}
 	})
 	b.log.Info("administration without a password on " + l.Addr().String())

@@ -48,7 +48,7 @@ func (b *Broker) followCertificates(ctx context.Context, w *fsnotify.Watcher) {
 		case <-w.Events:
 			settled.Reset(settleDelay)
 		case err := <-w.Errors:
-			b.log.Warn("watching the files of certificates", zap.Error(err))
+			b.log.Warn("a change of the certificates' files may go unnoticed: send SIGHUP after one", zap.Error(err))
 		case <-settled.C:
 			for _, c := range b.certificates {
 				c.reloadIfChanged()

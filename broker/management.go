@@ -219,13 +219,13 @@ func (b *Broker) startManagement(ctx context.Context) {
 
 func (b *Broker) serveManagement(ctx context.Context, api *management.Server, l net.Listener) {
 	if err := api.Serve(ctx, l); err != nil && !b.stopping.Load() {
-		b.log.Error("the HTTP API has stopped", zap.String("address", l.Addr().String()), zap.Error(err))
+		b.log.Error("the HTTP API has stopped: restart the broker to have it again", zap.String("address", l.Addr().String()), zap.Error(err))
 	}
 }
 
 func (b *Broker) serveMetrics(ctx context.Context, api *management.Server, l net.Listener) {
 	if err := api.ServeMetrics(ctx, l); err != nil && !b.stopping.Load() {
-		b.log.Error("the metrics have stopped", zap.String("address", l.Addr().String()), zap.Error(err))
+		b.log.Error("the metrics have stopped: restart the broker to have them again", zap.String("address", l.Addr().String()), zap.Error(err))
 	}
 }
 

@@ -34,7 +34,7 @@ func serveProfiles(ctx context.Context, l net.Listener, log *zap.Logger) {
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
 	if err := s.Serve(l); err != nil && ctx.Err() == nil {
-		log.Error("the profiles have stopped", zap.Error(err))
+		log.Error("the profiles have stopped: restart the broker to have them again", zap.Error(err))
 	}
 }
 

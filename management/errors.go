@@ -104,7 +104,7 @@ func failureOf(err error) *failure {
 func (r *request) fail(err error) {
 	f := failureOf(err)
 	if f == nil {
-		r.s.log.Error("request failed", zap.String("method", r.http.Method), zap.String("path", loggedPath(r.http.URL)), zap.Error(err))
+		r.s.log.Error("a request failed, and its client got an internal error: if the disk is all right, report it with this line", zap.String("method", r.http.Method), zap.String("path", loggedPath(r.http.URL)), zap.Error(err))
 		f = &failure{http.StatusInternalServerError, "internal_error", "the request failed; the broker's log has the reason"}
 	}
 	if f == errNoCredentials {

@@ -109,7 +109,7 @@ func (r *request) recovered() {
 	case v == http.ErrAbortHandler: // a panic value is compared as it is
 		panic(v)
 	}
-	r.s.log.Error("request failed", zap.String("method", r.http.Method), zap.String("path", loggedPath(r.http.URL)),
+	r.s.log.Error("a bug of the broker ended a request; report it with this line", zap.String("method", r.http.Method), zap.String("path", loggedPath(r.http.URL)),
 		zap.Any("panic", v), zap.ByteString("stack", debug.Stack()))
 	r.fail(errors.New("panic"))
 }

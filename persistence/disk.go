@@ -147,7 +147,7 @@ func (s *Disk) Recovered() error {
 		ownerless := !l.opened
 		l.mu.Unlock()
 		if ownerless {
-			s.opts.Log.Warn("dropping the records of a queue that is gone", zap.Uint32("log", uint32(l.id)))
+			s.opts.Log.Warn("dropping the records of a queue that is gone; nothing is to be done", zap.Uint32("log", uint32(l.id)))
 			l.Drop()
 		}
 	}
@@ -367,7 +367,7 @@ func (s *Disk) stopFor(err error) {
 		return
 	}
 	if err != ErrClosed {
-		s.opts.Log.Error("the store has failed and takes nothing more", zap.String("dir", s.opts.Dir), zap.Error(err))
+		s.opts.Log.Error("the store has failed and takes nothing more: free or repair the disk and restart the broker", zap.String("dir", s.opts.Dir), zap.Error(err))
 	}
 	s.unblock()
 	s.signal()

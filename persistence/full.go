@@ -52,7 +52,7 @@ func (c *committer) hold() bool {
 	if s.roomy() {
 		return true
 	}
-	s.opts.Log.Error("the disk is full: nothing is written or confirmed until space is free",
+	s.opts.Log.Error("the disk is full: nothing is written or confirmed until space is free; free as much as is needed on the volume of this folder",
 		zap.String("dir", s.opts.Dir), zap.Int64("needed", s.opts.floor()))
 	again := time.NewTicker(lowInterval)
 	defer again.Stop()

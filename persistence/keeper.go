@@ -150,7 +150,7 @@ func (k *keeper) look() {
 	k.written.Store(0)
 	free, err := k.s.opts.diskFree(k.s.opts.Dir)
 	if err != nil {
-		k.s.opts.Log.Warn("cannot measure the free disk space", zap.Error(err))
+		k.s.opts.Log.Warn("the free disk space cannot be measured: the figure before stays; see that the folder is there and can be read", zap.String("dir", k.s.opts.Dir), zap.Error(err))
 		return
 	}
 	k.measured(free)
@@ -163,7 +163,7 @@ func (k *keeper) measured(free int64) {
 	limit := k.s.limit()
 	switch low := &k.s.diskLow; {
 	case free < limit && low.CompareAndSwap(false, true):
-		k.s.opts.Log.Warn("free disk space is low; publishers are stopped", zap.Int64("free", free), zap.Int64("limit", limit))
+		k.s.opts.Log.Warn("free disk space is low, publishers are stopped: free some, or lower the limit (disk_free_limit)", zap.String("dir", k.s.opts.Dir), zap.Int64("free", free), zap.Int64("limit", limit))
 	case free >= limit+limit/10 && low.CompareAndSwap(true, false):
 		k.s.opts.Log.Info("free disk space is back", zap.Int64("free", free))
 	}
@@ -227,7 +227,7 @@ func (k *keeper) pad() error {
 
 func (k *keeper) collect(share float64) {
 	if err := k.s.eng.reclaim(share); err != nil {
-		k.s.opts.Log.Warn("cannot return disk space", zap.Error(err))
+		k.s.opts.Log.Warn("the disk space of settled records cannot be returned; it is tried again: look at the disk if this line comes back", zap.Error(err))
 	}
 }
 

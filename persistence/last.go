@@ -58,7 +58,7 @@ func (r *recovery) lastIDs(it item) error {
 		return decodeLastIDs(val, func(log LogID, id uint64) { r.s.lastIDs[log] = max(r.s.lastIDs[log], id) })
 	})
 	if err != nil {
-		r.s.opts.Log.Error("a list of last ids cannot be read; ids of queues may be used again", zap.Error(err))
+		r.s.opts.Log.Error("a list of last ids cannot be read: ids may be used again, and a stream that is empty may begin at an offset that it had before; check the disk", zap.Error(err))
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (r *recovery) chunk(it item) error {
 // lost gives a chunk up. Records without their bytes cannot be delivered, and
 // a broker that does not start delivers nothing at all.
 func (r *recovery) lost(id uint64, err error) {
-	r.s.opts.Log.Error("a chunk of records cannot be read and is given up", zap.Uint64("chunk", id), zap.Error(err))
+	r.s.opts.Log.Error("a chunk of records cannot be read and is given up: the messages in it are lost; check the disk, and restore a backup if they are needed", zap.Uint64("chunk", id), zap.Error(err))
 	r.garbage = append(r.garbage, appendChunkKey(nil, keyChunk, id))
 }
 
@@ -144,7 +144,7 @@ func (r *recovery) acks(it item) error {
 	})
 	if err != nil {
 		// Records come back that were settled: better than to lose others.
-		r.s.opts.Log.Error("an ack state cannot be read; settled records may come back", zap.Uint64("chunk", id), zap.Error(err))
+		r.s.opts.Log.Error("an ack state cannot be read: messages that were acknowledged may be delivered again; check the disk", zap.Uint64("chunk", id), zap.Error(err))
 	}
 	return nil
 }

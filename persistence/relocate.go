@@ -97,7 +97,7 @@ func (k *keeper) moved(err error, bytes int64) bool {
 	case errors.Is(err, ErrClosed), k.s.failure() != nil:
 		return false
 	default:
-		k.s.opts.Log.Error("cannot move records", zap.Error(err))
+		k.s.opts.Log.Error("records cannot be moved together, and the space of settled ones stays in use; it is tried again: look at the disk if this line comes back", zap.Error(err))
 		return false
 	}
 	return k.pause(time.Duration(float64(bytes) / moveRate * float64(time.Second)))

@@ -114,7 +114,7 @@ func (d *delayer) read(ids []uint64, least int, found map[uint64]*message.Messag
 			}
 			var err error
 			if recs, err = d.log.Load(0, id, nil, size); err != nil {
-				d.v.log.Error("read delayed messages; they stay in the store until the next start",
+				d.v.log.Error("delayed messages that are due cannot be read; they stay in the store until the next start: look at the disk, then restart the broker",
 					zap.String("exchange", d.name()), zap.Int("messages", len(ids)-i), zap.Error(err))
 				return
 			}

@@ -20,7 +20,7 @@ func recordOf(m *message.Message, w delayedMessage) persistence.Record {
 func (d *delayer) restore(r *persistence.Record) *message.Message {
 	m := &message.Message{}
 	if err := record.Revive(m, r); err != nil {
-		d.v.log.Error("a delayed message is damaged", zap.String("exchange", r.Exchange), zap.Error(err))
+		d.v.log.Error("a delayed message is damaged, and is sent on with what can be read of it: check the disk", zap.String("exchange", r.Exchange), zap.Error(err))
 	}
 	m.Persistent = true
 	return m

@@ -176,7 +176,7 @@ func (s *Set) recoverParameter(value []byte) error {
 		if err != nil {
 			return unreadable(err)
 		}
-		s.noteFederation(p.Definition)
+		s.noteFederation(v, d.Name, p.Definition)
 		v.policies.of(d.Component == operatorComponent)[d.Name] = p
 		return nil
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/queue"
 )
@@ -83,7 +85,7 @@ func (v *VHost) SetPolicy(by Actor, p Policy, operator bool) error {
 	if _, there := p.Definition["queue-master-locator"]; there && v.set.config.RefuseMasterLocator {
 		return frames.Errorf(frames.PreconditionFailed, "Validation failed\n\nuse of deprecated queue-master-locator argument is not permitted")
 	}
-	v.set.noteFederation(p.Definition)
+	v.set.noteFederation(v, p.Name, p.Definition)
 	return v.changePolicies(by, func(c *change) error {
 		v.policies.of(operator)[p.Name] = &p
 		c.putParameter(component, p.Name, p.encode())
@@ -108,9 +110,10 @@ func (v *VHost) ClearPolicy(by Actor, name string, operator bool) error {
 }
 
 // noteFederation tells the log, once, of a policy that asks for federation.
-func (s *Set) noteFederation(d queue.Definition) {
+func (s *Set) noteFederation(v *VHost, policy string, d queue.Definition) {
 	if queue.Federates(d) && !s.federationNoted.Swap(true) {
-		s.log.Warn("a policy asks for federation, which this broker does not run: its federation keys are kept and shown, and have no effect")
+		v.log.Warn("a policy asks for federation, which this broker does not run: its federation keys are kept and shown, and have no effect",
+			zap.String("policy", policy))
 	}
 }
 

@@ -336,7 +336,7 @@ func (v *VHost) queueEnded(q queue.Queue, why string) {
 	c.unlock()
 	v.log.Debug("queue ended", zap.String("queue", q.Name()), zap.String("why", why))
 	if err := c.finish(System); err != nil {
-		v.log.Error("remove an ended queue", zap.String("queue", q.Name()), zap.Error(err))
+		v.log.Error("an ended queue cannot be removed from the store, and is there again after a restart: repair the disk, and delete the queue then", zap.String("queue", q.Name()), zap.Error(err))
 	}
 }
 
@@ -397,7 +397,7 @@ func (v *VHost) ReleaseOwner(owner any) {
 	}
 	v.mu.RUnlock()
 	if err := v.endQueues(list, System.User()); err != nil {
-		v.log.Error("delete exclusive queues", zap.Error(err))
+		v.log.Error("exclusive queues of a connection that has ended cannot be removed from the store, and are there again after a restart: repair the disk, and delete them then", zap.Error(err))
 	}
 }
 

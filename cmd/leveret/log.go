@@ -173,7 +173,7 @@ func (l *programLog) logMotd(name string) error {
 	}
 	b, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) { // RabbitMQ 4.0 does without, too
-		l.Warn("there is no file for the message of the day", zap.String("file", name))
+		l.Warn("there is no file for the message of the day: correct motd_file, or leave it out", zap.String("file", name))
 		return nil
 	}
 	if err != nil {

@@ -17,7 +17,7 @@ func notifyStarted(log *zap.Logger, beat func() error) (stopping func()) {
 	var wg sync.WaitGroup
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("systemd's watchdog is not served: its variables are wrong", zap.Error(err))
+		log.Warn("systemd's watchdog is not served, as its variables are wrong: look at WatchdogSec= in the unit", zap.Error(err))
 	} else if interval > 0 {
 		wg.Go(func() { watchdog(log, interval/2, beat, end) })
 	}
@@ -58,6 +58,6 @@ func notifyReloading(log *zap.Logger) (done func()) {
 // notify sends a state, if there is a systemd to take it.
 func notify(log *zap.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		log.Warn("systemd cannot be told the state of the broker", zap.Error(err))
+		log.Warn("systemd cannot be told the state of the broker: look at NotifyAccess= in the unit", zap.Error(err))
 	}
 }

@@ -98,7 +98,7 @@ func waitForEnd(b *broker.Broker, stop, reload <-chan os.Signal, log *programLog
 		case <-reload:
 			reloadAll(b, log)
 		case err := <-b.Failed():
-			log.Error("shutting down", zap.Error(err))
+			log.Error("shutting down: the broker cannot go on; the error says why", zap.Error(err))
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func waitForEnd(b *broker.Broker, stop, reload <-chan os.Signal, log *programLog
 func reloadAll(b *broker.Broker, log *programLog) {
 	defer notifyReloading(log.Logger)()
 	if err := log.reopen(); err != nil {
-		log.Error("SIGHUP received: the log goes on in the old file", zap.Error(err))
+		log.Error("SIGHUP received: the log goes on in the old file; make its folder writable and send it again", zap.Error(err))
 	}
 	if err := b.Reload(); err != nil {
 		log.Error("SIGHUP received: the certificates in use are kept; put the files right and send it again", zap.Error(err))

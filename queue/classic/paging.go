@@ -417,7 +417,7 @@ func (q *Queue) endLoadLocked(ld *load, b block, err error) error {
 	if err != nil {
 		q.after.broken = true
 		q.wakeAtLocked(q.nowLocked() + retryAfter.Milliseconds())
-		q.env.Log.Error("messages cannot be read from the store", zap.String("queue", q.text()), zap.Error(err))
+		q.env.Log.Error("messages cannot be read from the store and stay there; it is tried again every second: look at the disk", zap.String("queue", q.text()), zap.Error(err))
 		return fmt.Errorf("read messages of %s: %w", q.text(), err)
 	}
 	l := &q.lanes[ld.lane]
@@ -463,5 +463,5 @@ func (q *Queue) missedLocked(l *lane, stored, spilled int) {
 			}
 		}
 	}
-	q.env.Log.Error("messages of a queue are missing in the store", zap.String("queue", q.text()), zap.Int("messages", n))
+	q.env.Log.Error("messages of a queue are missing in the store and are lost: check the disk, and restore a backup if they are needed", zap.String("queue", q.text()), zap.Int("messages", n))
 }

@@ -227,11 +227,11 @@ func (q *Queue) endRecallLocked(rc *recall, err error) {
 		}
 		q.after.broken = true
 		q.wakeAtLocked(q.nowLocked() + retryAfter.Milliseconds())
-		q.env.Log.Error("messages that are due again cannot be read from the store", zap.String("queue", q.text()), zap.Error(err))
+		q.env.Log.Error("messages that are due again cannot be read from the store and stay there; it is tried again every second: look at the disk", zap.String("queue", q.text()), zap.Error(err))
 		return
 	}
 	if n := len(rc.due); n > 0 {
-		q.env.Log.Error("messages of a queue are missing in the store", zap.String("queue", q.text()), zap.Int("messages", n))
+		q.env.Log.Error("messages of a queue are missing in the store and are lost: check the disk, and restore a backup if they are needed", zap.String("queue", q.text()), zap.Int("messages", n))
 	}
 	for id := range rc.due {
 		d.bytes -= q.notes.Of(id).Size

@@ -162,7 +162,7 @@ func (q *Queue) endLoadLocked(ld *load, b block, err error) error {
 	if err != nil {
 		q.after.broken = true
 		q.wakes.set(q.nowLocked()+retryAfter.Milliseconds(), q.nowLocked())
-		q.env.Log.Error("messages cannot be read from the store", zap.String("queue", q.text), zap.Error(err))
+		q.env.Log.Error("messages cannot be read from the store and stay there; it is tried again every second: look at the disk", zap.String("queue", q.text), zap.Error(err))
 		return fmt.Errorf("read messages of %s: %w", q.text, err)
 	}
 	items := q.arrivalsLocked(ld.lane, &b)

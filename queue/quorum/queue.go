@@ -241,7 +241,7 @@ func (q *Queue) applyLocked(p queue.Policy) {
 	}
 	if s.Overflow == queue.RejectPublishDLX {
 		s.Overflow = queue.DropHead // RabbitMQ 4.0: quorum queues take the name and drop the head
-		q.env.Log.Warn("overflow reject-publish-dlx is not for quorum queues: the head is dropped instead", zap.String("queue", q.text))
+		q.env.Log.Warn("overflow reject-publish-dlx is not for quorum queues, the head is dropped instead: set reject-publish or drop-head", zap.String("queue", q.text))
 	}
 	q.policy, q.settings = p, s
 	q.cmd = command{op: opRules, time: q.nowLocked(), rules: rules{
@@ -261,7 +261,7 @@ func (q *Queue) gravesOf(s queue.Settings, p queue.Policy) graves {
 	case strategy(*q.spec.Arguments, p) != "at-least-once":
 		return sent
 	case s.Overflow != queue.RejectPublish:
-		q.env.Log.Warn("dead letter strategy at-least-once needs overflow reject-publish: dead letters are sent at most once", zap.String("queue", q.text))
+		q.env.Log.Warn("dead letter strategy at-least-once needs overflow reject-publish, dead letters are sent at most once: set both, or neither", zap.String("queue", q.text))
 		return sent
 	}
 	return kept

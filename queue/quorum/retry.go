@@ -155,7 +155,7 @@ func (q *Queue) recalledLocked(ids []queue.ID, items []arrival, err error) {
 	if err != nil {
 		q.after.broken = true
 		q.wakes.set(q.nowLocked()+retryAfter.Milliseconds(), q.nowLocked())
-		q.env.Log.Error("messages that are due again cannot be read from the store", zap.String("queue", q.text), zap.Error(err))
+		q.env.Log.Error("messages that are due again cannot be read from the store and stay there; it is tried again every second: look at the disk", zap.String("queue", q.text), zap.Error(err))
 		return
 	}
 	missing := make(map[queue.ID]bool, len(ids))

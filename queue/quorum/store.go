@@ -106,6 +106,6 @@ func (q *Queue) exhumeOne(id queue.ID, why reason) (found bool, err error) {
 // missedLocked tells of messages that the log turned out not to have.
 func (q *Queue) missedLocked(n int) {
 	if n > 0 {
-		q.env.Log.Error("messages of a queue are missing in the store", zap.String("queue", q.text), zap.Int("messages", n))
+		q.env.Log.Error("messages of a queue are missing in the store and are lost: check the disk, and restore a backup if they are needed", zap.String("queue", q.text), zap.Int("messages", n))
 	}
 }

@@ -149,7 +149,7 @@ func (q *Queue) doneLocked(r *reader, j *job) {
 // they were forgotten meanwhile, or their chunks were damaged.
 func (q *Queue) missLocked(r *reader, to uint64) {
 	if from := max(r.next, q.first); from < to {
-		q.env.Log.Error("messages of a stream are missing in the store",
+		q.env.Log.Error("messages of a stream are missing in the store and are passed over: check the disk, and restore a backup if they are needed",
 			zap.String("queue", q.text), zap.Uint64("offset", from), zap.Uint64("messages", to-from))
 	}
 	r.next = to

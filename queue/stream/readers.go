@@ -218,7 +218,7 @@ const retryAfter = time.Second
 
 // failLocked makes the reader wait after a read that failed.
 func (q *Queue) failLocked(r *reader, err error) {
-	q.env.Log.Error("messages of a stream cannot be read from the store",
+	q.env.Log.Error("messages of a stream cannot be read from the store; it is tried again every second: look at the disk",
 		zap.String("queue", q.text), zap.Uint64("offset", r.next), zap.Error(err))
 	r.wait |= waitRetry
 	if q.retry == nil {

@@ -38,7 +38,7 @@ func (q *Queue) retain() {
 		}
 		q.retaining = true
 		if err := q.forgetLocked(); err != nil {
-			q.env.Log.Error("the limits of a stream cannot be enforced", zap.String("queue", q.text), zap.Error(err))
+			q.env.Log.Error("the limits of a stream cannot be enforced, and it grows until the next try: look at the disk", zap.String("queue", q.text), zap.Error(err))
 		}
 		q.retaining = false
 	}

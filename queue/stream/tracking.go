@@ -239,7 +239,7 @@ func (q *Queue) saveLocked(r *reader) {
 func (q *Queue) openTrackerLocked(id persistence.LogID) (err error) {
 	q.tracker, err = openTracker(q.env.Store, id)
 	if err != nil && id != 0 {
-		q.env.Log.Error("the places of consumers cannot be read and are given up", zap.String("queue", q.text), zap.Error(err))
+		q.env.Log.Error("the places of consumers cannot be read and are given up, so that they begin as if they were new: check the disk", zap.String("queue", q.text), zap.Error(err))
 		if q.tracker.log != nil {
 			q.tracker.log.Drop()
 		}
