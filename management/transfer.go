@@ -33,6 +33,7 @@ type transfer struct {
 	held   []queue.Delivery // looked at, and given back in the end
 	size   int              // of the bodies of what was looked at, in bytes
 	left   int              // ready when it began, and not looked at
+	next   uint64           // of a stream: the offset of the first one that was not looked at
 	result transferred
 }
 
@@ -103,7 +104,14 @@ func (r *request) transfer(keep bool, target func(t *transfer, r *request, b bod
 // open begins to read the queue.
 func (t *transfer) open(r *request, b body) error {
 	s, isStream := t.from.(*stream.Queue)
+	offset, there, err := b.integer("offset")
+	if err != nil {
+		return err
+	}
 	if !isStream {
+		if there {
+			return badRequest("queue '%s' is no stream and has no offsets", t.from.Name())
+		}
 		t.left = t.from.Status().Ready
 		return nil
 	}
@@ -111,19 +119,21 @@ func (t *transfer) open(r *request, b body) error {
 		return badRequest("messages cannot be moved out of stream '%s', which keeps them; copy them", s.Name())
 	}
 	t.keep = true
-	offset, _, err := b.integer("offset")
-	if err != nil {
-		return err
-	}
 	t.stream, t.left, err = newStreamSource(s, offset)
+	t.next = uint64(t.stream.end) - uint64(t.left)
 	return err
 }
 
 // report is the answer: what became of the messages, how many were not looked at,
-// and whether they are still in the queue, too.
+// and whether they are still in the queue, too. Of a stream it has the offset to go on
+// from.
 func (t *transfer) report() object {
-	return object{{"transferred", t.result.transferred}, {"skipped", t.result.skipped},
+	o := object{{"transferred", t.result.transferred}, {"skipped", t.result.skipped},
 		{"unroutable", t.result.unroutable}, {"refused", t.result.refused}, {"left", t.left}, {"kept", t.keep}}
+	if t.stream != nil {
+		o.add("next_offset", t.next)
+	}
+	return o
 }
 
 // progressEvery is how often a transfer tells of its progress.
@@ -313,6 +323,9 @@ func (t *transfer) run(r *request) error {
 			return err
 		}
 		t.left -= taken
+		if t.stream != nil {
+			t.next = uint64(t.stream.last)
+		}
 		if t.tell != nil {
 			t.tell()
 		}
@@ -360,8 +373,8 @@ func (t *transfer) pause(r *request, began time.Time) error {
 	}
 }
 
-// next gets a message.
-func (t *transfer) next(ctx context.Context) (d queue.Delivery, found bool, err error) {
+// get gets a message.
+func (t *transfer) get(ctx context.Context) (d queue.Delivery, found bool, err error) {
 	if t.stream != nil {
 		return t.stream.get(ctx)
 	}
@@ -372,7 +385,7 @@ func (t *transfer) next(ctx context.Context) (d queue.Delivery, found bool, err 
 // take gets up to n messages and returns those that match.
 func (t *transfer) take(ctx context.Context, n int) (batch []queue.Delivery, taken int, err error) {
 	for taken < n && t.size < maxScanBytes {
-		d, found, err := t.next(ctx)
+		d, found, err := t.get(ctx)
 		if err != nil || !found {
 			return batch, taken, err
 		}

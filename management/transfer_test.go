@@ -227,12 +227,15 @@ func TestCopyOutOfAStream(t *testing.T) {
 		a.publish("s", fmt.Sprint("m", i))
 	}
 	equal(t, "copy", a.do("POST", "/queues/%2F/s/copy", `{"to":{"queue":"r"},"offset":2}`, 200),
-		`{"transferred":3,"skipped":0,"unroutable":0,"refused":0,"left":0,"kept":true}`)
+		`{"transferred":3,"skipped":0,"unroutable":0,"refused":0,"left":0,"kept":true,"next_offset":5}`)
 	equal(t, "copy beyond the end", a.do("POST", "/queues/%2F/s/copy", `{"to":{"queue":"r"},"offset":99}`, 200),
-		`{"transferred":0,"skipped":0,"unroutable":0,"refused":0,"left":0,"kept":true}`)
+		`{"transferred":0,"skipped":0,"unroutable":0,"refused":0,"left":0,"kept":true,"next_offset":5}`)
 	a.wantPayloads("r", "m2", "m3", "m4")
 	equal(t, "copy some", a.do("POST", "/queues/%2F/s/copy", `{"to":{"queue":"r"},"filter":{"text":"m0"}}`, 200),
-		`{"transferred":1,"skipped":4,"unroutable":0,"refused":0,"left":0,"kept":true}`)
+		`{"transferred":1,"skipped":4,"unroutable":0,"refused":0,"left":0,"kept":true,"next_offset":5}`)
+	equal(t, "copy one, to go on", a.do("POST", "/queues/%2F/s/copy", `{"to":{"queue":"r"},"count":1,"offset":1}`, 200),
+		`{"transferred":1,"skipped":0,"unroutable":0,"refused":0,"left":3,"kept":true,"next_offset":2}`)
+	has(t, a.do("POST", "/queues/%2F/r/copy", `{"to":{"queue":"r"},"offset":1}`, 400), J{"reason": "queue 'r' is no stream and has no offsets"})
 	has(t, a.do("POST", "/queues/%2F/s/move", `{"to":{"queue":"r"}}`, 400), J{"reason": "messages cannot be moved out of stream 's', which keeps them; copy them"})
 	has(t, a.do("GET", "/queues/%2F/s", "", 200), J{"messages": 5.0, "consumers": 0.0, "segments": 1.0, "first_offset": 0.0, "next_offset": 5.0,
 		"readers": J{"rabbit@test": 0.0}, "tracked_offsets": J{}})

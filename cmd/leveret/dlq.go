@@ -30,6 +30,7 @@ func dlqCommands() []command {
 		{use: "redrive QUEUE", short: "Move dead letters back to the queues that they come from", args: cobra.ExactArgs(1), run: redriveDLQ,
 			flags: func(f *pflag.FlagSet) {
 				deathFlags(f)
+				offsetFlag(f)
 				f.IntP("count", "c", 0, "at most so many; 0 is all")
 			}},
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,14 +12,22 @@ import (
 // RabbitMQ has not.
 func transferCommands() []command {
 	return []command{
-		{use: "copy QUEUE", short: "Publish copies of messages elsewhere", args: cobra.ExactArgs(1), run: copyMessages, flags: targetFlags},
+		{use: "copy QUEUE", short: "Publish copies of messages elsewhere", args: cobra.ExactArgs(1), run: copyMessages, flags: func(f *pflag.FlagSet) {
+			targetFlags(f)
+			offsetFlag(f)
+		}},
 		{use: "move QUEUE", short: "Move messages elsewhere", args: cobra.ExactArgs(1), run: moveMessages, flags: targetFlags},
 		{use: "redrive QUEUE", short: "Move dead letters back to the queues that they come from", args: cobra.ExactArgs(1), run: redrive,
 			flags: func(f *pflag.FlagSet) {
 				filterFlags(f)
+				offsetFlag(f)
 				f.IntP("count", "c", 0, "at most so many; 0 is all")
 			}},
 	}
+}
+
+func offsetFlag(f *pflag.FlagSet) {
+	f.Int("offset", 0, "of a stream: begin at this `offset`, to go on where another time has ended")
 }
 
 // filterFlags choose messages.
@@ -105,7 +114,7 @@ func redrive(ctx context.Context, s *session, args []string) error {
 // A transferAnswer is what became of messages. Left are those behind the last
 // one that was looked at: a request looks at no more than so many messages and
 // bytes. Kept are those that are in the queue still, as copies and as a stream has
-// them.
+// them. A stream has the offset to go on from, of brokers from this version on.
 type transferAnswer struct {
 	Transferred int  `json:"transferred"`
 	Skipped     int  `json:"skipped"`
@@ -113,13 +122,23 @@ type transferAnswer struct {
 	Refused     int  `json:"refused"`
 	Left        int  `json:"left"`
 	Kept        bool `json:"kept"`
+	Next        *int `json:"next_offset,omitempty"`
 }
 
 // transfer asks again for what one request has left. It ends with the number that
 // is wanted, or the messages that were there at first: they may come back to the
 // queue. Messages that are kept would be transferred again: there one request has to
-// do.
+// do, but for streams.
 func (s *session) transfer(ctx context.Context, queue, action string, body map[string]any) error {
+	if action != "move" { // which streams refuse
+		var q queueInfo
+		if err := s.api.get(ctx, apiPath("queues", s.opts.vhost, queue), &q); err != nil {
+			return s.missingQueue(err, queue)
+		}
+		if q.Type == "stream" {
+			return s.transferStream(ctx, queue, action, body)
+		}
+	}
 	total, ahead := transferAnswer{}, 0
 	wanted, _ := s.flags.GetInt("count") // it is declared above; 0 is all
 	for {
@@ -146,6 +165,71 @@ func (s *session) transfer(ctx context.Context, queue, action string, body map[s
 	}
 }
 
+// streamPart is how many messages of a stream one request is for: as many may be
+// transferred twice if it is interrupted, and another goes on.
+const streamPart = 1000
+
+// transferStream transfers messages of a stream up to the number that is wanted, or
+// the end that the stream had at first: they may come back to it.
+func (s *session) transferStream(ctx context.Context, queue, action string, body map[string]any) error {
+	wanted, _ := s.flags.GetInt("count") // they are declared above
+	next, _ := s.flags.GetInt("offset")
+	total := transferAnswer{Next: &next}
+	for end, first := 0, true; ; first = false {
+		part := streamPart
+		if wanted > 0 {
+			part = min(part, wanted-total.Transferred)
+		}
+		if !first {
+			part = min(part, end-next)
+		}
+		body["count"], body["offset"] = part, next
+		var a transferAnswer
+		err := s.api.post(ctx, apiPath("queues", s.opts.vhost, queue, action), body, &a)
+		if err != nil {
+			return s.broken(err, queue, &total)
+		}
+		total.add(&a)
+		if a.Next == nil {
+			return s.transferred(queue, action, &total, wanted)
+		}
+		if first {
+			end = *a.Next + a.Left
+		}
+		stuck := *a.Next == next
+		next = *a.Next
+		if stuck || next >= end || wanted > 0 && total.Transferred >= wanted {
+			return s.transferred(queue, action, &total, wanted)
+		}
+	}
+}
+
+// add adds what became of the messages of a further request.
+func (t *transferAnswer) add(a *transferAnswer) {
+	t.Transferred += a.Transferred
+	t.Skipped += a.Skipped
+	t.Unroutable += a.Unroutable
+	t.Refused += a.Refused
+	t.Left, t.Kept = a.Left, a.Kept
+	if a.Next == nil {
+		t.Next = nil
+	}
+}
+
+// broken is the error of a request for a part of a stream. What the broker has
+// refused at once has transferred nothing.
+func (s *session) broken(err error, queue string, total *transferAnswer) error {
+	if _, refused := errors.AsType[*apiError](err); refused && total.Transferred == 0 {
+		return s.missingQueue(err, queue)
+	}
+	code := exitSoftware
+	if e, ok := errors.AsType[*exitError](explained(err)); ok {
+		code = e.code
+	}
+	return exitf(code, "%v; %d messages were transferred before, to go on give --offset %d: up to %d of those behind it may be transferred twice",
+		err, total.Transferred, *total.Next, streamPart)
+}
+
 // transferred tells what became of the messages. What had no place to go to is
 // an error: it is still there.
 func (s *session) transferred(queue, action string, a *transferAnswer, wanted int) error {
@@ -156,7 +240,10 @@ func (s *session) transferred(queue, action string, a *transferAnswer, wanted in
 	} else {
 		past := map[string]string{"copy": "Copied", "move": "Moved", "redrive": "Sent back"}
 		s.printf("%s %d messages of queue '%s'\n", past[action], a.Transferred, queue)
-		if a.Left > 0 && (wanted == 0 || a.Transferred < wanted) {
+		switch {
+		case a.Left > 0 && a.Next != nil:
+			s.printf("%d messages behind them were not looked at: to go on give --offset %d\n", a.Left, *a.Next)
+		case a.Left > 0 && (wanted == 0 || a.Transferred < wanted):
 			s.printf("%d messages behind them were not looked at: the broker looks at a part of a long queue at a time\n", a.Left)
 		}
 	}

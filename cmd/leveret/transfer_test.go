@@ -12,18 +12,36 @@ import (
 
 // fakeTransfers answers requests to move messages, one after the other.
 func fakeTransfers(t *testing.T, answers ...transferAnswer) (asked *[]any) {
+	return fakeTransfersOf(t, "classic", answers...)
+}
+
+// fakeTransfersOf is fakeTransfers for a type of queue. A negative Left is an answer
+// that does not come.
+func fakeTransfersOf(t *testing.T, kind string, answers ...transferAnswer) (asked *[]any) {
 	asked = new([]any)
+	requests := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			fmt.Fprintf(w, `{"name":"q","type":%q}`, kind)
+			return
+		}
 		var body map[string]any
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			t.Error(err)
 		}
 		*asked = append(*asked, body["count"])
-		if len(*asked) > len(answers) {
+		if body["offset"] != nil {
+			*asked = append(*asked, body["offset"])
+		}
+		requests++
+		if requests > len(answers) {
 			http.Error(w, "one request too many", http.StatusInternalServerError)
 			return
 		}
-		json.NewEncoder(w).Encode(answers[len(*asked)-1])
+		if answers[requests-1].Left < 0 {
+			panic(http.ErrAbortHandler)
+		}
+		json.NewEncoder(w).Encode(answers[requests-1])
 	}))
 	t.Cleanup(s.Close)
 	ask(t, s.URL)
@@ -85,7 +103,37 @@ func TestCopyOfManyMessages(t *testing.T) {
 	}
 }
 
-// A stream keeps what is sent back: a second request would send it again.
+func TestTransferOfAStreamGoesOn(t *testing.T) {
+	at := func(n int) *int { return &n }
+	for _, tt := range []struct {
+		args    string
+		answers []transferAnswer
+		asked   []any // counts and offsets
+		code    int
+		out     string
+	}{
+		{"dlq redrive q", []transferAnswer{{Transferred: 1000, Left: 1500, Next: at(1000)}, {Transferred: 900, Skipped: 100, Left: 700, Next: at(2000)}, {Transferred: 500, Left: 250, Next: at(2500)}},
+			[]any{1000.0, 0.0, 1000.0, 1000.0, 500.0, 2000.0}, 0, "Sent back 2400 messages of queue 'q'\n250 messages behind them were not looked at: to go on give --offset 2500\n"},
+		{"queue copy q --to-queue r -c 5 --offset 7", []transferAnswer{{Transferred: 3, Skipped: 9, Left: 4, Next: at(19)}, {Transferred: 2, Left: 2, Next: at(21)}},
+			[]any{5.0, 7.0, 2.0, 19.0}, 0, "Copied 5 messages of queue 'q'\n2 messages behind them were not looked at: to go on give --offset 21\n"},
+		{"queue redrive q", []transferAnswer{{Transferred: 2, Unroutable: 1, Next: at(3)}},
+			[]any{1000.0, 0.0}, exitData, "Sent back 2 messages of queue 'q'\n"},
+		{"queue redrive q", []transferAnswer{{Transferred: 1000, Left: 1500, Next: at(1000)}, {Left: -1}},
+			[]any{1000.0, 0.0, 1000.0, 1000.0}, exitUnavailable, ""},
+	} {
+		asked := fakeTransfersOf(t, "stream", tt.answers...)
+		code, out, errs := call(t, "", append([]string{"leveret"}, words(tt.args)...)...)
+		if code != tt.code || out != tt.out || !slices.Equal(*asked, tt.asked) {
+			t.Errorf("%s: exit %d, %q, %q, asked for %v; want %d, %q, %v", tt.args, code, out, errs, *asked, tt.code, tt.out, tt.asked)
+		}
+		if tt.out == "" && !strings.Contains(errs, "; 1000 messages were transferred before, to go on give --offset 1000: up to 1000 of those behind it may be transferred twice") {
+			t.Errorf("%s: %q, want where to go on", tt.args, errs)
+		}
+	}
+}
+
+// A stream keeps what is sent back: of a broker that does not say where it has ended
+// a second request would send it again.
 func TestRedriveOfAStreamAsksOnce(t *testing.T) {
 	for _, args := range [][]string{{"queue", "redrive", "q"}, {"queue", "redrive", "q", "-c", "500"}, {"dlq", "redrive", "q", "-c", "500"}} {
 		asked := fakeTransfers(t, transferAnswer{Transferred: 64, Left: 436, Kept: true})
