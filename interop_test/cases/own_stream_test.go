@@ -83,16 +83,17 @@ func TestStreamOffsets(t *testing.T) {
 		"channel 406 PRECONDITION_FAILED - invalid arg 'x-stream-offset' for queue 's' in vhost '/': ...")
 }
 
-// An offset beyond the end waits for what comes.
+// An offset beyond the end waits until it is there.
 func TestStreamOffsetBeyondTheEnd(t *testing.T) {
 	c := connect(t)
 	c.streamOf("s", 2)
 	d := c.on(2)
 	d.ok(d.qos(10, false))
-	d.ok(d.consume("s", "t", "", table{"x-stream-offset", "next"}))
-	d.wantNothing()
+	d.ok(d.consume("s", "t", "", table{"x-stream-offset", 3}))
 	c.is(c.put("", "s", "2", props{}, ""), "ack")
-	d.want(`deliver t #1 /s "2"`)
+	d.wantNothing()
+	c.is(c.put("", "s", "3", props{}, ""), "ack")
+	d.want(`deliver t #1 /s "3"`)
 }
 
 // The readers of a deleted stream are told, if they know basic.cancel

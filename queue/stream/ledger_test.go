@@ -20,7 +20,7 @@ func TestReadersGetWhatIsOnDisk(t *testing.T) {
 		h.Send(queuetest.Message("2"), queuetest.Message("3"))
 		readers := map[string]*queuetest.Consumer{
 			"the one that waited": waiting, "one from the first": from(h, "first"), "one from the last": from(h, "last"),
-			"one from the next": from(h, "next"), "one from an offset": from(h, int64(2)), "one from a time": from(h, "1h"),
+			"one from the next": from(h, "next"), "one from an offset": from(h, int64(1)), "one from a time": from(h, "1h"),
 		}
 		before := map[string][]string{"one from the first": {"0"}, "one from the last": {"0"}, "one from a time": {"0"}}
 		for who, c := range readers {

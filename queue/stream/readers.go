@@ -13,7 +13,7 @@ import (
 type reader struct {
 	sub      *queue.Subscription // immutable
 	filter   *filter             // immutable; nil for all
-	next     uint64              // the offset that it gets next
+	next     uint64              // the offset that it gets next; beyond the end if it waits for one there
 	cur      *chunk              // the chunk that next is in, or nil
 	seek     int64               // it begins with the first chunk of this time, Unix milliseconds; -1 if next is known
 	inflight int                 // deliveries that it has to settle
@@ -83,9 +83,9 @@ func (q *Queue) check(s *queue.Subscription) error {
 	return nil
 }
 
-// startLocked puts a reader in its place. What is beyond the end, which is that of
-// what is on disk, is the end, and what is forgotten is the oldest there is (RabbitMQ
-// 4.0).
+// startLocked puts a reader in its place. The end is that of what is on disk. An
+// offset beyond it is waited for, and what is forgotten is the oldest there is
+// (RabbitMQ 4.0).
 func (q *Queue) startLocked(r *reader, from start) {
 	r.next = q.durable.next
 	switch from.kind {
@@ -94,7 +94,7 @@ func (q *Queue) startLocked(r *reader, from start) {
 	case atLast:
 		r.next = q.durable.last
 	case atOffset:
-		r.next = min(max(from.offset, q.first), q.durable.next)
+		r.next = max(from.offset, q.first)
 	case atTime:
 		switch {
 		case q.first >= q.durable.next || from.time > q.lastTime:

@@ -156,9 +156,11 @@ func TestOffsets(t *testing.T) {
 		queuetest.Equal(t, fmt.Sprintf("from %v", tt.at), c.Bodies(), tt.want)
 		h.Queue.Cancel(c.Sub)
 	}
-	beyond := from(h, int64(99))
-	publish(h, "5")
-	queuetest.Equal(t, "from beyond the end", beyond.Bodies(), []string{"5"})
+	beyond := from(h, int64(7))
+	publish(h, "5", "6")
+	queuetest.Equal(t, "from beyond the end, before it is there", beyond.Bodies(), nil)
+	publish(h, "7", "8")
+	queuetest.Equal(t, "from beyond the end", beyond.Bodies(), []string{"7", "8"})
 }
 
 func TestLastIsTheLastBatch(t *testing.T) {

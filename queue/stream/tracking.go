@@ -156,10 +156,11 @@ func tracked(s *queue.Subscription) bool {
 }
 
 // trackLocked makes the reader a tracked one. x-stream-offset is for the first
-// time only: a consumer that is known begins where it was.
+// time only: a consumer that is known begins where it was, or at the end if a crash
+// has cost what it had got.
 func (q *Queue) trackLocked(r *reader, from start) start {
 	if p, ok := q.tracker.places[r.sub.Tag]; ok {
-		from = start{kind: atOffset, offset: p.offset}
+		from = start{kind: atOffset, offset: min(p.offset, q.durable.next)}
 	}
 	r.progress = &progress{savedAt: time.Now()}
 	return from
