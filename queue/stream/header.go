@@ -20,8 +20,8 @@ const (
 )
 
 // A header is a message's property block as deliveries have it, but for the
-// offset: with a table, in order of the names, and with a delivery mode
-// (RabbitMQ 4.0). The offset is known to few and can be put in by copying.
+// offset: with a table, in order of the names, and with a delivery mode, which is
+// 1 or 2 (RabbitMQ 4.0). The offset is known to few and can be put in by copying.
 type header struct {
 	raw      []byte // as it was published; "" before the first message
 	block    []byte
@@ -70,7 +70,7 @@ func (h *header) parse(raw []byte) {
 	if h.filtered = ok && tag == 'S'; h.filtered {
 		h.value = hash(value)
 	}
-	if !p.Has(frames.FlagDeliveryMode) {
+	if p.DeliveryMode != 2 {
 		p.DeliveryMode = 1
 	}
 	at := h.sort(p.Headers)

@@ -20,6 +20,7 @@ func TestHeaderWithOffset(t *testing.T) {
 		"nothing":       {"\x00\x00", "\x30\x00\x00\x00\x00\x19" + at7 + "\x01"},
 		"damaged":       {"\xff", "\x30\x00\x00\x00\x00\x19" + at7 + "\x01"},
 		"delivery mode": {"\x10\x00\x02", "\x30\x00\x00\x00\x00\x19" + at7 + "\x02"},
+		"another mode":  {"\x10\x00\x07", "\x30\x00\x00\x00\x00\x19" + at7 + "\x01"},
 		"empty table":   {"\x20\x00\x00\x00\x00\x00", "\x30\x00\x00\x00\x00\x19" + at7 + "\x01"},
 		"content type and encoding before, application after": {
 			"\xc0\x08\x01a\x02bc\x03app", "\xf0\x08\x01a\x02bc\x00\x00\x00\x19" + at7 + "\x01\x03app"},
@@ -79,7 +80,7 @@ func FuzzHeader(f *testing.F) {
 		after.SetTable(table)
 		want, _ := before.Table()
 		want = append(want.Without(offsetName), frames.Field{Name: offsetName, Value: int64(42)}).Sorted()
-		if !before.Has(frames.FlagDeliveryMode) {
+		if before.DeliveryMode != 2 {
 			before.DeliveryMode = 1
 		}
 		before.Flags |= frames.FlagDeliveryMode
