@@ -48,21 +48,31 @@ type filter struct {
 }
 
 // parseFilter reads x-stream-filter, a string or an array of strings, and
-// x-stream-match-unfiltered. Values of other types mean nothing (RabbitMQ 4.0).
+// x-stream-match-unfiltered. Values of other types mean nothing; the empty one is
+// none, and to want nothing else is to want what has none (RabbitMQ 4.0).
 func parseFilter(t frames.Table) *filter {
+	values, _ := t.Lookup("x-stream-filter")
+	list, ok := values.([]any)
+	if !ok {
+		list = []any{values}
+	}
 	f := &filter{}
-	switch v, _ := t.Lookup("x-stream-filter"); v := v.(type) {
-	case string:
-		f.values = append(f.values, hash(v))
-	case []any:
-		for _, v := range v {
-			if s, ok := v.(string); ok {
-				f.values = append(f.values, hash(s))
-			}
+	empty := false
+	for _, v := range list {
+		switch s, ok := v.(string); {
+		case !ok:
+		case s == "":
+			empty = true
+		default:
+			f.values = append(f.values, hash(s))
 		}
 	}
 	if len(f.values) == 0 {
-		return nil
+		if !empty {
+			return nil
+		}
+		f.unfiltered = true
+		return f
 	}
 	v, _ := t.Lookup("x-stream-match-unfiltered")
 	f.unfiltered, _ = v.(bool)

@@ -54,6 +54,32 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// An empty filter value is none, for publishers and for consumers.
+func TestEmptyFilterValue(t *testing.T) {
+	h := newStream(t)
+	h.Send(valued("empty", ""))
+	h.Send(queuetest.Message("none"))
+	h.Send(valued("x", "x"))
+	for name, tt := range map[string]struct {
+		filter any
+		more   bool
+		want   []string
+	}{
+		"x":                       {"x", false, []string{"x"}},
+		"x, unfiltered":           {"x", true, []string{"empty", "none", "x"}},
+		"empty":                   {"", false, []string{"empty", "none"}},
+		"an array of empty ones":  {[]any{"", ""}, false, []string{"empty", "none"}},
+		"x or empty":              {[]any{"", "x"}, false, []string{"x"}},
+		"x or empty, unfiltered":  {[]any{"", "x"}, true, []string{"empty", "none", "x"}},
+		"an array without values": {[]any{}, false, []string{"empty", "none", "x"}},
+	} {
+		c := from(h, "first", frames.Field{Name: "x-stream-filter", Value: tt.filter},
+			frames.Field{Name: "x-stream-match-unfiltered", Value: tt.more})
+		queuetest.Equal(t, name, c.Bodies(), tt.want)
+		h.Queue.Cancel(c.Sub)
+	}
+}
+
 // A reader that has to skip more than its caller can wait for gets its message
 // from a goroutine.
 func TestFilterSkipsALot(t *testing.T) {

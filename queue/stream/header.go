@@ -29,7 +29,7 @@ type header struct {
 	at       int // where in block the offset's field goes
 	priority byte
 	flags    byte
-	filtered bool   // there is a filter value
+	filtered bool   // there is a filter value, and it is not empty
 	value    uint64 // its hash
 
 	fields []field // scratch of sort
@@ -67,7 +67,7 @@ func (h *header) parse(raw []byte) {
 		h.priority = p.Priority
 	}
 	tag, value, ok := frames.FindField(p.Headers, valueName)
-	if h.filtered = ok && tag == 'S'; h.filtered {
+	if h.filtered = ok && tag == 'S' && len(value) > 0; h.filtered {
 		h.value = hash(value)
 	}
 	if p.DeliveryMode != 2 {
