@@ -149,12 +149,12 @@ func (q *Queue) PageOut() {
 	q.mu.Unlock()
 }
 
-// readSizeLocked is how much to read for one reader, in bytes: its part of half
-// the cache, of which at least one chunk comes.
-func (q *Queue) readSizeLocked() int {
+// readSizeLocked is how much to read for one reader, in bytes on disk and by weight: its
+// part of half the cache, of which at least one chunk comes.
+func (q *Queue) readSizeLocked() (size int, weight int64) {
 	if q.env.Memory.Exceeded() {
-		return 1
+		return 1, 0
 	}
 	behind := max(1, len(q.readers)-len(q.tailing))
-	return min(readSize, cacheSize/4/behind)
+	return min(readSize, cacheSize/4/behind), int64(cacheSize / 2 / behind)
 }

@@ -12,7 +12,8 @@ type job struct {
 	seek int64  // find the first chunk of this time, if it is not negative
 	from uint64 // or read chunks from this offset on
 	end  uint64 // the end of what was on disk when the job was made
-	size int    // in bytes
+	size int    // in bytes on disk
+	most int64  // what the chunks may weigh, with all but the last
 	cur  *chunk // or decode this one; it may be others' now
 	copy *chunk // of cur, as it was when the job was made
 
@@ -26,7 +27,7 @@ func (q *Queue) jobLocked(r *reader) job {
 		j.from = q.first
 		return j
 	}
-	j.size = q.readSizeLocked()
+	j.size, j.most = q.readSizeLocked()
 	if r.cur != nil {
 		c := *r.cur
 		j.cur, j.copy = r.cur, &c
@@ -52,7 +53,8 @@ func (j *job) decode(c *chunk, msgs []message.Message, blocks []byte) {
 	}
 }
 
-// read reads chunks; those that the reader wants are decoded.
+// read reads chunks; those that the reader wants are decoded. Many small ones weigh far
+// more than on disk: of more than the cache holds it would let go the first.
 func (j *job) read(q *Queue) {
 	recs, err := q.log.Load(lane, j.from+1, nil, j.size)
 	if err != nil {
@@ -61,7 +63,8 @@ func (j *job) read(q *Queue) {
 	}
 	s := slab{left: len(recs)}
 	j.chunks = make([]*chunk, 0, len(recs))
-	for i := 0; i < len(recs) && j.err == nil; i++ {
+	weight := int64(0)
+	for i := 0; i < len(recs) && j.err == nil && weight <= j.most; i++ {
 		c := s.chunk()
 		switch j.err = c.open(&recs[i]); {
 		case j.err != nil:
@@ -71,6 +74,7 @@ func (j *job) read(q *Queue) {
 			msgs, blocks := s.room(c)
 			j.decode(c, msgs, blocks)
 		}
+		weight += c.weigh()
 	}
 }
 

@@ -347,3 +347,20 @@ func TestAReadThatFailsIsTriedAgain(t *testing.T) {
 	publish(h, "1")
 	queuetest.Equal(t, "and then", c.Bodies(), numbers(1, 2))
 }
+
+// What was published one by one is small chunks, of which one read brings more than the
+// cache holds: it must keep the first, which the reader needs next.
+func TestManySmallChunksAreReadOnce(t *testing.T) {
+	a := queue.NewArguments()
+	a.Type = queue.Stream
+	h := queuetest.New(t, New, queue.Spec{Durable: true, Arguments: &a})
+	for range 20_000 {
+		h.Send(queuetest.Persistent("x"))
+	}
+	c := h.Consume(func(s *queue.Subscription) {
+		s.Prefetch, s.Arguments = 100, frames.Table{{Name: "x-stream-offset", Value: "first"}}
+	})
+	if n, loads := len(c.Bodies()), h.Store.Loads(); n != 100 || loads != 1 {
+		t.Errorf("%d messages with %d reads, want 100 with 1", n, loads)
+	}
+}
