@@ -42,6 +42,7 @@ type Consumer struct {
 	inflight   int              // deliveries that it has to settle
 	batch      []queue.Delivery // scratch: what it gets in this round
 	turns      int              // of this round
+	mates      bool             // others of its channel are consumers of the queue too
 
 	measured queue.Measured // immutable; nil if it does not know how much it will take
 	space    int            // how much of this round's messages it will take, by queue.Weight
@@ -107,6 +108,7 @@ func (cs *Consumers) Add(s *queue.Subscription) {
 	s.State = c
 	c.level.members++
 	cs.list = append(cs.list, c)
+	cs.setMates(c.sub.Window)
 	if cs.Mode == Everyone {
 		cs.ready(c, waitActive)
 		return
@@ -133,6 +135,9 @@ func (cs *Consumers) Remove(s *queue.Subscription) bool {
 	cs.wait(c, departed)
 	i := slices.Index(cs.list, c)
 	cs.list = slices.Delete(cs.list, i, i+1)
+	if c.mates {
+		cs.setMates(c.sub.Window)
+	}
 	c.level.members--
 	if c.level.members == 0 {
 		i := slices.Index(cs.levels, c.level)
@@ -145,6 +150,22 @@ func (cs *Consumers) Remove(s *queue.Subscription) bool {
 		cs.elect()
 	}
 	return true
+}
+
+// setMates finds out which consumers are of the same channel, which has the window.
+func (cs *Consumers) setMates(w *queue.Window) {
+	var first *Consumer
+	for _, c := range cs.list {
+		if c.sub.Window != w {
+			continue
+		}
+		c.mates = first != nil
+		if first == nil {
+			first = c
+		} else {
+			first.mates = true
+		}
+	}
 }
 
 // End takes all consumers off without a word to any of them.

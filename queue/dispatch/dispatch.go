@@ -148,7 +148,9 @@ func (c *Consumer) fits(d *queue.Delivery) bool {
 	return true
 }
 
-// plan puts down up to n turns of the consumers of a level.
+// plan puts down up to n turns of the consumers of a level. It ends before the
+// second turn of one that is not alone on its channel: messages of a queue come to
+// a channel in order, whichever of its consumers they are for (RabbitMQ 4.0).
 func (cs *Consumers) plan(l *level, n int) {
 	cs.turns, cs.touched = cs.turns[:0], cs.touched[:0]
 	for len(cs.turns) < n {
@@ -157,6 +159,8 @@ func (cs *Consumers) plan(l *level, n int) {
 			return
 		}
 		switch first := c.turns == 0; {
+		case c.mates && !first:
+			return
 		case c.room() > 0:
 			if first {
 				cs.touched = append(cs.touched, c)

@@ -85,6 +85,44 @@ func TestDealsInTurn(t *testing.T) {
 	wantGot(t, "c", c, 3, 5)
 }
 
+// A fakeChannel notes what its consumers get.
+type fakeChannel struct {
+	fakeConsumer
+	all *[]queue.ID
+}
+
+func (c *fakeChannel) Deliver(batch []queue.Delivery) int {
+	for _, d := range batch {
+		*c.all = append(*c.all, d.ID)
+	}
+	return c.fakeConsumer.Deliver(batch)
+}
+
+// A channel gets the messages of a queue in order, even if they are for several consumers.
+func TestOrderOnAChannel(t *testing.T) {
+	var cs Consumers
+	var all []queue.ID
+	var window queue.Window
+	on := func(tag string) *fakeChannel {
+		c := &fakeChannel{fakeConsumer: fakeConsumer{room: 1000}, all: &all}
+		c.sub = &queue.Subscription{Consumer: c, Tag: tag, Window: &window}
+		cs.Add(c.sub)
+		return c
+	}
+	a, b, c := on("a"), add(&cs, "elsewhere", 0, 0), on("c")
+	cs.Deal(numbers(8))
+	if want := []queue.ID{1, 3, 4, 6, 7}; !slices.Equal(all, want) {
+		t.Errorf("the channel got %v, want %v", all, want)
+	}
+	wantGot(t, "a", &a.fakeConsumer, 1, 4, 7)
+	wantGot(t, "elsewhere", b, 2, 5, 8)
+	wantGot(t, "c", &c.fakeConsumer, 3, 6)
+	cs.Remove(a.sub)
+	if of(c.sub).mates || of(b.sub).mates {
+		t.Error("who is alone on its channel is not known for that")
+	}
+}
+
 func TestLowerPrioritiesGetTheRest(t *testing.T) {
 	var cs Consumers
 	low, high := add(&cs, "low", 0, 0), add(&cs, "high", 7, 2)
