@@ -232,10 +232,11 @@ func appendRate(dst []byte, f float64) []byte {
 	return dst
 }
 
-// appendText appends what a client gave as a string.
+// appendText appends what a client gave as a string, with RabbitMQ 4.0's words if
+// that is no text.
 func appendText(dst []byte, s string) []byte {
 	if !utf8.ValidString(s) {
-		s = base64.StdEncoding.EncodeToString([]byte(s))
+		s = "Not UTF-8, base64 is: " + base64.StdEncoding.EncodeToString([]byte(s))
 	}
 	return appendString(dst, s)
 }

@@ -16,7 +16,7 @@ func TestAppendJSON(t *testing.T) {
 	}{
 		{nil, `null`},
 		{"a\"\\\n\x01é", `"a\"\\\n\u0001é"`},
-		{"\xff\x00", `"/wA="`}, // no UTF-8
+		{"\xff\x00", `"Not UTF-8, base64 is: /wA="`}, // no UTF-8
 		{1.0, `1`},
 		{1.5, `1.5`},
 		{math.NaN(), `null`},
