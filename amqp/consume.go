@@ -109,12 +109,12 @@ func (ch *channel) basicQos(m *frames.BasicQos) error {
 
 // basicConsume handles basic.consume (ref §1.8.3.3).
 func (ch *channel) basicConsume(m *frames.BasicConsume) error {
-	if m.Queue == replyToName {
-		return ch.consumeReplies(m)
-	}
 	name, err := ch.queueName(m.Queue)
 	if err != nil {
 		return err
+	}
+	if name == replyToName {
+		return ch.consumeReplies(m)
 	}
 	tag, err := ch.newTag(m.ConsumerTag)
 	if err != nil {

@@ -98,6 +98,7 @@ func (ch *channel) declareReplyTo(m *frames.QueueDeclare) error {
 	if m.Queue != replyToName && !ch.conn.srv.replies.exists(m.Queue) {
 		return frames.Errorf(frames.NotFound, "no queue '%s' in vhost '%s'", m.Queue, ch.conn.vhost.Name())
 	}
+	ch.lastQueue = m.Queue
 	ch.replyLate(m.NoWait, &frames.QueueDeclareOk{Queue: m.Queue, ConsumerCount: 1})
 	return nil
 }

@@ -537,7 +537,9 @@ func TestDirectReplyTo(t *testing.T) {
 	c.is(c.consume(address, "t", "", nil), "channel 406 PRECONDITION_FAILED - reply consumer cannot acknowledge (60,20)")
 	c.is(c.put("", "nobody", "m", props{replyTo: address}, ""), "channel 406 PRECONDITION_FAILED - fast reply consumer does not exist (60,40)")
 	c.is(c.declare(address, "", nil), "ok amq.rabbitmq.reply-to 0 1")
-	c.is(c.consume(address, "t", "a", nil), "ok t")
+	c.is(c.purge(""), "channel 404 NOT_FOUND - no queue 'amq.rabbitmq.reply-to' in vhost '/' (50,30)") // last declared
+	c.is(c.declare(address, "", nil), "ok amq.rabbitmq.reply-to 0 1")
+	c.is(c.consume("", "t", "a", nil), "ok t")
 	c.is(c.consume(address, "u", "a", nil), "channel 406 PRECONDITION_FAILED - reply consumer already set (60,20)")
 	c.is(c.consume(address, "t", "a", nil), "ok t")
 	c.is(c.consume(address, "t", "a", nil), "channel 406 PRECONDITION_FAILED - reply consumer already set (60,20)")
