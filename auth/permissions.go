@@ -125,7 +125,7 @@ func (a *Authority) clearPermissions(user, vhost string) (existed bool, err erro
 }
 
 // SetTopicPermissions replaces a user's topic permissions for an exchange. It
-// says whether there were none before.
+// says whether the user had none in the vhost before.
 func (a *Authority) SetTopicPermissions(user, vhost, exchange, write, read string) (created bool, err error) {
 	a.edit.Lock()
 	defer a.edit.Unlock()
@@ -149,8 +149,7 @@ func (a *Authority) SetTopicPermissions(user, vhost, exchange, write, read strin
 		field("write", write), field("read", read))
 	a.log.Info("topic permissions set", zap.String("user", user), zap.String("vhost", vhost),
 		zap.String("exchange", exchange), zap.String("write", write), zap.String("read", read))
-	_, existed := now.topics[exchange]
-	return !existed, nil
+	return len(now.topics) == 0, nil
 }
 
 // ClearTopicPermissions takes a user's topic permissions for an exchange away.

@@ -71,6 +71,8 @@ func TestTopicPermissions(t *testing.T) {
 	a.do("PUT", "/topic-permissions/%2F/u/amq.direct", `{"exchange":"amq.topic","write":"^a","read":"^b"}`, 204)
 	a.is("/topic-permissions/%2F/u/amq.direct", `[`+one+`]`) // RabbitMQ 4.0 looks at the exchange in the body only
 	a.do("DELETE", "/topic-permissions/%2F/u/amq.direct", "", 404)
+	a.do("PUT", "/topic-permissions/%2F/u", `{"exchange":"t","write":"^a","read":"^b"}`, 204) // the user has some
+	a.do("DELETE", "/topic-permissions/%2F/u/t", "", 204)
 	a.do("DELETE", "/topic-permissions/%2F/u/amq.topic", "", 204)
 	a.do("GET", "/topic-permissions/%2F/u", "", 404)
 }
