@@ -198,6 +198,11 @@ func TestLimitsAsAParameterReplaceAll(t *testing.T) {
 	a.do("PUT", "/vhost-limits/%2F/max-connections", `{"value":7}`, 204)
 	a.do("PUT", "/parameters/vhost-limits/%2F/limits", `{"value":{"max-queues":5}}`, 204)
 	a.is("/vhost-limits/%2F", `[{"vhost":"/","value":{"max-queues":5}}]`)
+	a.do("PUT", "/vhost-limits/%2F/max-queues", `{"value":-5}`, 204)
+	a.is("/vhost-limits/%2F", `[{"vhost":"/","value":{"max-queues":-5}}]`) // no limit, and yet there
+	a.do("DELETE", "/vhost-limits/%2F/max-queues", "", 204)
+	a.is("/vhost-limits/%2F", `[]`)
+	a.do("PUT", "/vhost-limits/%2F/max-queues", `{"value":5}`, 204)
 	for path, reason := range map[string]string{
 		"/parameters/vhost-limits/%2F/limits?max-foo":    "Validation failed\n\nUnrecognised terms [{<<\"max-foo\">>,5}] in limits\n",
 		"/parameters/vhost-limits/%2F/limits?max-queues": "Validation failed\n\nmax-queues should be a number, actually was <<\"5\">>\n",

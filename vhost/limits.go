@@ -2,6 +2,7 @@ package vhost
 
 import (
 	"encoding/json"
+	"math"
 
 	"github.com/leveretmq/leveret/frames"
 )
@@ -12,8 +13,12 @@ type Limits struct {
 	MaxQueues      int64
 }
 
+// unset is the value of a limit that a vhost was not given. Other negative numbers
+// are no limit either, but shown as they were given (RabbitMQ 4.0).
+const unset = math.MinInt64
+
 // noLimits are the limits of a vhost that was never given any.
-var noLimits = Limits{MaxConnections: -1, MaxQueues: -1}
+var noLimits = Limits{MaxConnections: unset, MaxQueues: unset}
 
 // The parameter that holds a vhost's limits (RabbitMQ 4.0).
 const (
@@ -44,16 +49,16 @@ func (v *VHost) ClearLimit(by Actor, name string) error {
 			*l = noLimits
 			return nil
 		}
-		return l.set(name, -1)
+		return l.set(name, unset)
 	})
 }
 
 func (l *Limits) set(name string, value int64) error {
 	switch name {
 	case maxConnectionsLimit:
-		l.MaxConnections = max(value, -1)
+		l.MaxConnections = value
 	case maxQueuesLimit:
-		l.MaxQueues = max(value, -1)
+		l.MaxQueues = value
 	default:
 		return invalidf("'%s' is not a limit of a vhost; the limits are '%s' and '%s'", name, maxConnectionsLimit, maxQueuesLimit)
 	}
@@ -84,10 +89,10 @@ func (v *VHost) changeLimits(by Actor, eventKey string, apply func(*Limits) erro
 // Map is the limits that are set, by name.
 func (l Limits) Map() map[string]int64 {
 	m := make(map[string]int64, 2)
-	if l.MaxConnections >= 0 {
+	if l.MaxConnections != unset {
 		m[maxConnectionsLimit] = l.MaxConnections
 	}
-	if l.MaxQueues >= 0 {
+	if l.MaxQueues != unset {
 		m[maxQueuesLimit] = l.MaxQueues
 	}
 	return m
