@@ -77,7 +77,7 @@ func summaries() map[string]string {
 		"POST /queues/{vhost}/{queue}/peek":                                   "Look at ready messages and change nothing; count, offset, filter, truncate",
 		"POST /queues/{vhost}/{queue}/move":                                   "Move messages to another queue or exchange; to, filter, count, rate, progress",
 		"POST /queues/{vhost}/{queue}/copy":                                   "Copy messages to another queue or exchange; to, filter, count, rate, progress, and offset of a stream",
-		"POST /queues/{vhost}/{queue}/redrive":                                "Move dead letters back to the queue they came from; filter, count, rate, progress",
+		"POST /queues/{vhost}/{queue}/redrive":                                "Move dead letters back to the queue they came from; filter, count, rate, progress, and offset of a stream",
 		"POST /queues/{vhost}/{queue}/actions":                                "Actions of mirrored queues; there are none any more",
 		"GET /queues/quorum/{vhost}/{queue}/status":                           "Members of a quorum queue",
 		"POST /queues/quorum/{vhost}/{queue}/replicas/add":                    "Add a replica of a quorum queue; on one node it has one",

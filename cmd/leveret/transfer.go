@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -175,6 +178,8 @@ func (s *session) transferStream(ctx context.Context, queue, action string, body
 	wanted, _ := s.flags.GetInt("count") // they are declared above
 	next, _ := s.flags.GetInt("offset")
 	total := transferAnswer{Next: &next}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	for end, first := 0, true; ; first = false {
 		part := streamPart
 		if wanted > 0 {
@@ -187,7 +192,7 @@ func (s *session) transferStream(ctx context.Context, queue, action string, body
 		var a transferAnswer
 		err := s.api.post(ctx, apiPath("queues", s.opts.vhost, queue, action), body, &a)
 		if err != nil {
-			return s.broken(err, queue, &total)
+			return s.broken(ctx, err, queue, &total)
 		}
 		total.add(&a)
 		if a.Next == nil {
@@ -218,13 +223,16 @@ func (t *transferAnswer) add(a *transferAnswer) {
 
 // broken is the error of a request for a part of a stream. What the broker has
 // refused at once has transferred nothing.
-func (s *session) broken(err error, queue string, total *transferAnswer) error {
+func (s *session) broken(ctx context.Context, err error, queue string, total *transferAnswer) error {
 	if _, refused := errors.AsType[*apiError](err); refused && total.Transferred == 0 {
 		return s.missingQueue(err, queue)
 	}
 	code := exitSoftware
 	if e, ok := errors.AsType[*exitError](explained(err)); ok {
 		code = e.code
+	}
+	if ctx.Err() != nil {
+		code, err = exitInterrupted, errors.New("interrupted")
 	}
 	return exitf(code, "%v; %d messages were transferred before, to go on give --offset %d: up to %d of those behind it may be transferred twice",
 		err, total.Transferred, *total.Next, streamPart)

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -149,5 +152,30 @@ func TestTransferAsJSONFails(t *testing.T) {
 	code, out, errs := call(t, "", "leveret", "queue", "move", "q", "--to-queue", "other", "--json")
 	if code != exitData || !strings.Contains(out, `"unroutable":3`) || !strings.Contains(errs, "3 messages stay") {
 		t.Errorf("exit %d, %s, %s; want %d and both the document and the error", code, out, errs, exitData)
+	}
+}
+
+func TestInterruptedTransferOfAStream(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	requests := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			fmt.Fprint(w, `{"name":"q","type":"stream"}`)
+			return
+		}
+		if requests++; requests == 1 {
+			fmt.Fprint(w, `{"transferred":1000,"left":5000,"kept":true,"next_offset":1234}`)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client goes
+		cancel()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(s.Close)
+	ask(t, s.URL)
+	var errs bytes.Buffer
+	code := run(ctx, words("leveret queue redrive q"), strings.NewReader(""), io.Discard, &errs)
+	if code != exitInterrupted || !strings.Contains(errs.String(), "interrupted; 1000 messages were transferred before, to go on give --offset 1234") {
+		t.Errorf("exit %d, %q", code, errs.String())
 	}
 }
