@@ -143,22 +143,28 @@ func (v *VHost) Policies(operator bool) []Policy {
 	return list
 }
 
-// validate checks a policy and prepares its pattern. The texts are RabbitMQ's.
+// validate checks a policy and prepares its pattern. The texts are RabbitMQ's, of
+// all that is wrong.
 func (p *Policy) validate(operator bool) error {
 	if p.ApplyTo == "" {
 		p.ApplyTo = "all"
 	}
-	var err error
-	if p.match, err = compilePattern(p.Pattern); err != nil {
-		return invalidf("pattern should be regular expression but is invalid: %s", patternError(p.Pattern, err))
+	var wrong []string
+	if err := queue.ValidateDefinition(p.Definition, operator); err != nil {
+		wrong = append(wrong, err.Error())
 	}
 	switch p.ApplyTo {
 	case "all", "exchanges", "queues", "classic_queues", "quorum_queues", "streams":
 	default:
-		return invalidf("apply-to '%s' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'", p.ApplyTo)
+		wrong = append(wrong, "apply-to '"+p.ApplyTo+"' unrecognised; should be one of: "+
+			"'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'")
 	}
-	if err := queue.ValidateDefinition(p.Definition, operator); err != nil {
-		return invalidf("%s", err)
+	var err error
+	if p.match, err = compilePattern(p.Pattern); err != nil {
+		wrong = append(wrong, "pattern should be regular expression but is invalid: "+patternError(p.Pattern, err))
+	}
+	if len(wrong) > 0 {
+		return invalidf("%s", strings.Join(wrong, "\n"))
 	}
 	return nil
 }

@@ -38,6 +38,9 @@ func TestPolicyValidation(t *testing.T) {
 		{Policy{Pattern: "(", Definition: valid}, false, `pattern should be regular expression but is invalid: {"missing )",1}`},
 		{Policy{ApplyTo: "zork", Definition: valid}, false,
 			"apply-to 'zork' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'"},
+		{Policy{Pattern: "(", ApplyTo: "zork", Definition: queue.Definition{"max-length": -1}}, false, "-1 is not a valid maximum length\n" +
+			"apply-to 'zork' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'\n" +
+			`pattern should be regular expression but is invalid: {"missing )",1}`},
 		{Policy{}, false, "no policy provided"},
 		{Policy{Definition: queue.Definition{"foo": 1}}, false, "[{<<\"foo\">>,1}] are not recognised policy settings"},
 		{Policy{Definition: queue.Definition{"max-length": -1}}, false, "-1 is not a valid maximum length"},
