@@ -116,9 +116,13 @@ func readPolicy(name string, b body) (vhost.Policy, error) {
 	if p.ApplyTo, err = b.text("apply-to"); err != nil {
 		return p, err
 	}
-	if b["apply-to"] == "" {
-		return p, badRequest("Validation failed\n\napply-to '' unrecognised; should be one of: 'queues', 'classic_queues',  " +
-			"'quorum_queues', 'streams', 'exchanges', or 'all'\n")
+	if v, there := b["apply-to"]; there && p.ApplyTo == "" {
+		what := ""
+		if v == nil {
+			what = "null"
+		}
+		return p, badRequest("Validation failed\n\napply-to '%s' unrecognised; should be one of: 'queues', 'classic_queues',  "+
+			"'quorum_queues', 'streams', 'exchanges', or 'all'\n", what)
 	}
 	if v, there := b["priority"]; there {
 		if _, isNumber := v.(json.Number); !isNumber {

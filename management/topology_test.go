@@ -289,6 +289,7 @@ func TestPolicyRefusals(t *testing.T) {
 		`{"pattern":"","definition":{}}`:                                  "Validation failed\n\nno policy provided\n",
 		`{"pattern":"","definition":{"max-length":1},"apply-to":"foo"}`:   "Validation failed\n\napply-to 'foo' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'\n",
 		`{"pattern":"","definition":{"max-length":1},"apply-to":""}`:      "Validation failed\n\napply-to '' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'\n",
+		`{"pattern":"","definition":{"max-length":1},"apply-to":null}`:    "Validation failed\n\napply-to 'null' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'\n",
 		`{"pattern":"","definition":{"max-length":1},"priority":null}`:    "Validation failed\n\npriority should be a number, actually was null\n",
 		`{"pattern":5,"definition":{"max-length":1}}`:                     "Validation failed\n\npattern should be a binary but was 5\n",
 		`{"pattern":"","definition":{"target-group-size":0}}`:             "Validation failed\n\n0 is not a valid qq target count value\n",
