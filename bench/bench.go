@@ -32,9 +32,9 @@ func Run(ctx context.Context, b *Broker, sc *Scenario, o Options) (*Result, erro
 	var err error
 	switch sc.Kind {
 	case KindFlow:
-		err = r.flow(ctx)
+		err = r.onTopology(ctx, r.flow)
 	case KindBacklog:
-		err = r.backlog(ctx)
+		err = r.onTopology(ctx, r.backlog)
 	case KindConnections:
 		err = r.connections(ctx)
 	case KindConnChurn, KindChannelChurn, KindQueueChurn:

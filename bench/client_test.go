@@ -207,7 +207,7 @@ func TestConnectingIsNotMeasured(t *testing.T) {
 	var connected atomic.Int64 // when the last connection was accepted
 	b := target(t, "amqp://"+front(t, l, startBroker(t).Address, func() { connected.Store(clock.now()) }))
 	r := newRun(b, scenario(t, "messages: 10", "queues: 5", "consumers: 5"), Options{})
-	if err := r.flow(t.Context()); err != nil {
+	if err := r.onTopology(t.Context(), r.flow); err != nil {
 		t.Fatal(err)
 	}
 	if began := r.m.from.at; began < connected.Load() || r.result.Consumed != 10 {

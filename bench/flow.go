@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// flow publishes and consumes at the same time.
-func (r *run) flow(ctx context.Context) (err error) {
+// onTopology declares what the scenario needs, connects the publishers, and measures;
+// then it reports, and deletes what was declared.
+func (r *run) onTopology(ctx context.Context, measure func(context.Context, *topology) error) error {
 	t, err := r.prepare(ctx)
 	if err != nil {
 		return err
@@ -17,6 +18,11 @@ func (r *run) flow(ctx context.Context) (err error) {
 	if err := r.connectPublishers(ctx); err != nil {
 		return err
 	}
+	return measure(ctx, t)
+}
+
+// flow publishes and consumes at the same time.
+func (r *run) flow(ctx context.Context, _ *topology) (err error) {
 	if r.sc.Messages > 0 {
 		err = r.measureMessages(ctx)
 	} else {
@@ -109,17 +115,7 @@ func (r *run) tidy(t *topology) {
 }
 
 // backlog fills queues while nobody consumes, then drains them.
-func (r *run) backlog(ctx context.Context) (err error) {
-	t, err := r.prepare(ctx)
-	if err != nil {
-		return err
-	}
-	defer r.tidy(t)
-	defer r.report()
-	defer r.part()
-	if err := r.connectPublishers(ctx); err != nil {
-		return err
-	}
+func (r *run) backlog(ctx context.Context, t *topology) error {
 	if err := r.fill(ctx, t); err != nil || ctx.Err() != nil {
 		return err
 	}
