@@ -13,7 +13,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -59,10 +58,9 @@ type state struct {
 	defs Definitions
 	log  *zap.Logger
 
-	generation atomic.Uint64
-	guesses    guesses
-	decoy      hash // of nobody's password; immutable
-	attempts   attempts
+	guesses  guesses
+	decoy    hash // of nobody's password; immutable
+	attempts attempts
 
 	// edit makes changes one at a time. It is held across the store's write
 	// and taken before mu; nothing that only reads takes it.
@@ -100,11 +98,6 @@ func New(cfg Config, defs Definitions) (*Authority, error) {
 	}
 	return a, a.seed()
 }
-
-// Generation rises with every change of any permission, after the change is in
-// force: the result of a check may be kept for as long as the number read
-// before the check stays the same.
-func (a *Authority) Generation() uint64 { return a.generation.Load() }
 
 // seed makes the default user. Its permissions are written first: after a crash
 // in between they belong to nobody, and the next start does both again.

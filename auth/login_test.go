@@ -224,9 +224,9 @@ func TestNewHashesAreSaltedAndVerify(t *testing.T) {
 	}
 }
 
-func TestClearPassword(t *testing.T) {
+func TestUserWithoutPassword(t *testing.T) {
 	a := newAuthority(t, Config{})
-	must(t, a.ClearPassword("joe"))
+	putUser(t, a, "joe", Secret{})
 	for _, password := range []string{"secret", ""} {
 		if _, err := a.Authenticate("joe", password, Credentials{}); !errors.Is(err, ErrRefused) {
 			t.Errorf("%q: %v, want ErrRefused", password, err)
@@ -235,7 +235,7 @@ func TestClearPassword(t *testing.T) {
 	if u, _ := a.User("joe"); u.PasswordHash != "" {
 		t.Errorf("hash is %q", u.PasswordHash)
 	}
-	must(t, a.ChangePassword("joe", Secret{Password: "again"}))
+	putUser(t, a, "joe", Secret{Password: "again"})
 	if _, err := a.Authenticate("joe", "again", Credentials{}); err != nil {
 		t.Error(err)
 	}

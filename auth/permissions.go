@@ -291,14 +291,13 @@ func newGrants(user, vhost string) *Grants {
 	return g
 }
 
-// publish puts rules in force, and only then raises the generations: a check
-// that saw the old rules is remembered under an old number. a.edit must be held
-// once the Authority is shared.
+// publish puts rules in force, with a generation of their own: a check that saw
+// the old rules is remembered under an old number. a.edit must be held once the
+// Authority is shared.
 func (a *Authority) publish(user, vhost string, next *rules) {
 	g := a.handle(user, vhost)
 	next.generation = g.cur.Load().generation + 1
 	g.cur.Store(next)
-	a.generation.Add(1)
 }
 
 // permissionsKey and topicKey quote their parts: names may hold any character.

@@ -114,44 +114,6 @@ func cleanTags(tags []string) []string {
 	return clean
 }
 
-// ChangePassword replaces a user's password.
-func (a *Authority) ChangePassword(name string, s Secret) error {
-	h, err := a.hashOf(s)
-	if err != nil {
-		return err
-	}
-	err = a.change(name, func(u *account) { u.hash = h })
-	if err == nil {
-		key := "user.password.changed"
-		if s == (Secret{}) {
-			key = "user.password.cleared"
-		}
-		a.event(key, field("name", name))
-		a.log.Info("password changed", zap.String("user", name))
-	}
-	return err
-}
-
-// ClearPassword takes a user's password away: it cannot log in with PLAIN or
-// AMQPLAIN any more.
-func (a *Authority) ClearPassword(name string) error {
-	return a.ChangePassword(name, Secret{})
-}
-
-// SetTags replaces a user's tags. Open connections keep those of their login.
-func (a *Authority) SetTags(name string, tags []string) error {
-	tags = cleanTags(tags)
-	if err := checkNames(tags...); err != nil {
-		return err
-	}
-	err := a.change(name, func(u *account) { u.tags = tags })
-	if err == nil {
-		a.event("user.tags.set", field("name", name), field("tags", list(tags)))
-		a.log.Info("tags set", zap.String("user", name), zap.Strings("tags", tags))
-	}
-	return err
-}
-
 // change replaces an account by a changed copy.
 func (a *Authority) change(name string, edit func(*account)) error {
 	a.edit.Lock()
