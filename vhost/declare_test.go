@@ -359,7 +359,7 @@ func TestConnectionLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantError(t, v.ConnectionOpened("joe"), 0, "")
-	if got := v.Connections(); got != 2 {
+	if got := v.connections.Load(); got != 2 {
 		t.Errorf("%d connections are counted, want 2", got)
 	}
 }

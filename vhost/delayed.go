@@ -377,15 +377,6 @@ func negated(v any) any {
 	return -n
 }
 
-// Delayed is how many messages wait in an exchange for their time.
-func (v *VHost) Delayed(exchange string) int {
-	e := v.exchangeEntry(exchange)
-	if e == nil || e.delayed == nil {
-		return 0
-	}
-	return e.delayed.len()
-}
-
 // A delayHeap is a binary heap, the message that is due first at the top; of
 // those due at the same time the one that came first.
 type delayHeap []delayedMessage

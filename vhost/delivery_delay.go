@@ -152,6 +152,3 @@ func (p *Publisher) hold(e queue.Entry) {
 	}
 	p.put(p.held, p.watched(e))
 }
-
-// Held is how many messages wait for their delivery delay.
-func (v *VHost) Held() int { return v.held.len() }

@@ -51,7 +51,7 @@ func TestDeliveryDelay(t *testing.T) {
 		p.Flush()
 		bindQueue(t, v, "q", "x", "late")
 		wantBodies(t, q, "zero", "negative", "no number", "no integer")
-		if got := v.Held(); got != 4 {
+		if got := v.held.len(); got != 4 {
 			t.Errorf("%d messages are held, want 4", got)
 		}
 		time.Sleep(999 * time.Millisecond)
@@ -158,7 +158,7 @@ func TestAlternateExchangeDelays(t *testing.T) {
 		add(t, p, newMessage("x", "k"), nil) // without headers
 		p.Flush()
 		wantBodies(t, q, "1", "")
-		if got := v.Delayed("d"); got != 2 {
+		if got := delayedIn(v, "d"); got != 2 {
 			t.Errorf("%d messages wait in the alternate exchange, want 2", got)
 		}
 		time.Sleep(500 * time.Millisecond)

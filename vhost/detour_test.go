@@ -41,8 +41,8 @@ func TestDelayBehindAnExchange(t *testing.T) {
 				}
 				p.Flush()
 				wantBodies(t, q, "now")
-				if v.Delayed("d") != 2 {
-					t.Errorf("%d messages wait, want 2", v.Delayed("d"))
+				if delayedIn(v, "d") != 2 {
+					t.Errorf("%d messages wait, want 2", delayedIn(v, "d"))
 				}
 				if got := at.bodies(); through == "binding" && !slices.Equal(got, []string{"late", "late", "now"}) {
 					t.Errorf("the queue of the first exchange has %q", got)

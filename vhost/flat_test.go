@@ -75,8 +75,8 @@ func TestDefinitionsThatAreNotFlat(t *testing.T) {
 		}
 		n++
 	}
-	if n != 3 || v.QueueCount() != 3 {
-		t.Errorf("%d bindings and %d queues, want 3 of each", n, v.QueueCount())
+	if n != 3 || len(v.queues) != 3 {
+		t.Errorf("%d bindings and %d queues, want 3 of each", n, len(v.queues))
 	}
 }
 

@@ -150,7 +150,7 @@ func TestClassicRestart(t *testing.T) {
 	if got, want := bodiesOf(drain(t, v, "b")), []string{"shared"}; !slices.Equal(got, want) {
 		t.Errorf("b has %q after a restart, want %q", got, want)
 	}
-	if got := v.Delayed("later"); got != 1 {
+	if got := delayedIn(v, "later"); got != 1 {
 		t.Errorf("%d messages are delayed after a restart, want 1", got)
 	}
 	_, err := v.Queue(System, "transient")

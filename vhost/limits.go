@@ -129,9 +129,6 @@ func (v *VHost) ConnectionOpened(user string) error {
 // ConnectionClosed counts a connection less.
 func (v *VHost) ConnectionClosed() { v.connections.Add(-1) }
 
-// Connections is how many connections are counted.
-func (v *VHost) Connections() int { return int(v.connections.Load()) }
-
 // queueLimit refuses a new queue when the vhost has as many as it may.
 func (v *VHost) queueLimit(name string) error {
 	v.mu.RLock()

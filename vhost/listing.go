@@ -142,13 +142,6 @@ func inOrder[T any](all []T, name func(*T) string) iter.Seq[T] {
 	}
 }
 
-// QueueCount is how many queues there are.
-func (v *VHost) QueueCount() int {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return len(v.queues)
-}
-
 // QueueInfo describes one queue; the Error is 404.
 func (v *VHost) QueueInfo(name string) (QueueInfo, error) {
 	v.mu.RLock()

@@ -243,7 +243,7 @@ func TestNumbersSurviveARestart(t *testing.T) {
 	if got, want := bodiesOf(drain(t, v, "q")), []string{"20", "22"}; !slices.Equal(got, want) {
 		t.Errorf("queue has %q, want %q", got, want)
 	}
-	if got := v.Held(); got != 1 {
+	if got := v.held.len(); got != 1 {
 		t.Errorf("%d messages are held, want 1", got)
 	}
 	if err := s.Stop(); err != nil {

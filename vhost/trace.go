@@ -50,15 +50,6 @@ func (v *VHost) TraceDeliver(to *TraceSource, queueName string, m *message.Messa
 	v.trace("deliver."+queueName, m, append(v.traceHeaders(to, m), frames.Field{Name: "redelivered", Value: again}))
 }
 
-// TracePublish is for a publish that goes past a Publisher. Publisher.Add traces
-// by itself.
-func (v *VHost) TracePublish(from *TraceSource, m *message.Message, routed []string) {
-	if m.Exchange == traceExchange {
-		return
-	}
-	v.trace("publish."+m.Exchange, m, append(v.traceHeaders(from, m), frames.Field{Name: "routed_queues", Value: array(routed)}))
-}
-
 func (v *VHost) trace(key string, m *message.Message, headers frames.Table) {
 	var p frames.Properties
 	p.SetTable(headers)

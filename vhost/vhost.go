@@ -132,9 +132,6 @@ func dropSource(list []source, e *exchangeEntry, n int) []source {
 // Name is the vhost's name.
 func (v *VHost) Name() string { return v.name }
 
-// Generation changes whenever messages may be routed otherwise than before.
-func (v *VHost) Generation() uint64 { return v.generation.Load() }
-
 // Exchange finds an exchange; the Error for the client is 404.
 func (v *VHost) Exchange(name string) (*exchange.Exchange, error) {
 	e := v.exchangeEntry(name)

@@ -41,9 +41,6 @@ type Set struct {
 // NewSet returns an empty set for ids in a header of this name.
 func NewSet(header string) *Set { return &Set{header: header, ids: make(map[ID]bool)} }
 
-// Len is how many ids there are.
-func (s *Set) Len() int { return len(s.ids) }
-
 // of is the id of a message with these properties, if it has one.
 func (s *Set) of(properties []byte) (id ID, ok bool) {
 	var p frames.Properties
