@@ -76,7 +76,6 @@ type ConsumerInfo struct {
 	AckRequired      bool
 	Exclusive        bool
 	Prefetch         int
-	Priority         int
 	Arguments        frames.Table
 }
 
@@ -181,7 +180,7 @@ func (ch *channel) appendConsumers(list []ConsumerInfo) []ConsumerInfo {
 		}
 		list = append(list, ConsumerInfo{
 			Connection: ch.conn.name, User: i.User, VHost: i.VHost, Queue: c.queue.Name(), Channel: ch.id, Tag: tag,
-			AckRequired: !c.sub.NoAck, Exclusive: c.sub.Exclusive, Prefetch: c.sub.Prefetch, Priority: c.sub.Priority, Arguments: c.sub.Arguments,
+			AckRequired: !c.sub.NoAck, Exclusive: c.sub.Exclusive, Prefetch: c.sub.Prefetch, Arguments: c.sub.Arguments,
 		})
 	}
 	return list

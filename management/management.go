@@ -186,7 +186,6 @@ type Consumer struct {
 	AckRequired      bool
 	Exclusive        bool
 	Prefetch         int
-	Priority         int
 	Arguments        frames.Table
 }
 
