@@ -111,7 +111,7 @@ func deadLettered(m *message.Message, from string, to queue.Target, reason queue
 	if len(old.Deaths) == 0 {
 		d.More.FirstDeath = d.More.Deaths[0]
 	}
-	d.Header = deathHeader(&p, d.More)
+	d.Header = deathHeader(&p, d.More, m.Exchange)
 	return d
 }
 
@@ -139,8 +139,10 @@ func recordDeath(history []message.Death, d message.Death) []message.Death {
 }
 
 // deathHeader returns the property block with the history in its headers, in
-// place of what a client may have put there, and without the expiration.
-func deathHeader(p *frames.Properties, more *message.More) []byte {
+// place of what a client may have put there, and without the expiration. The
+// message came to the queue where it died last through the exchange: the entry of
+// that queue has the one of the first time (RabbitMQ 4.0).
+func deathHeader(p *frames.Properties, more *message.More, exchange string) []byte {
 	t, err := p.Table()
 	if err != nil {
 		t = nil // it was checked when it came in
@@ -155,7 +157,7 @@ func deathHeader(p *frames.Properties, more *message.More) []byte {
 	t = t.Set("x-first-death-exchange", more.FirstDeath.Exchange)
 	t = t.Set("x-first-death-queue", more.FirstDeath.Queue)
 	t = t.Set("x-first-death-reason", more.FirstDeath.Reason)
-	t = t.Set("x-last-death-exchange", last.Exchange)
+	t = t.Set("x-last-death-exchange", exchange)
 	t = t.Set("x-last-death-queue", last.Queue)
 	t = t.Set("x-last-death-reason", last.Reason)
 	size := len(p.Headers) + deathSize*(1+len(more.Deaths)) // an estimate, so that one buffer is enough

@@ -99,6 +99,9 @@ func TestDeathHistory(t *testing.T) {
 	if !slices.EqualFunc(m.More.Deaths, want, sameDeath) {
 		t.Errorf("history is %+v\nwant %+v", m.More.Deaths, want)
 	}
+	if x, _ := headersOf(t, m).Lookup("x-last-death-exchange"); x != "dlx-b" {
+		t.Errorf("x-last-death-exchange is %v, want dlx-b, through which it came this time", x)
+	}
 	m = die(m, "a", queue.ReasonMaxlen, 40)
 	h := headersOf(t, m)
 	for name, want := range map[string]string{

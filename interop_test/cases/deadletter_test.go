@@ -260,6 +260,24 @@ func TestDeathsOfTheSameKindAreCounted(t *testing.T) {
 		`x-last-death-exchange:"" x-last-death-queue:"a" x-last-death-reason:"rejected"}`)
 }
 
+// The last exchange is that of the last death, whatever its entry says.
+func TestLastDeathExchange(t *testing.T) {
+	c := connect(t)
+	c.ok(c.exchange("x", "fanout", "", nil))
+	c.ok(c.declare("q", "x", table{"x-dead-letter-exchange", c.name("x")}))
+	c.ok(c.bind("q", "x", "", nil))
+	c.puts("q", "m")
+	for range 2 {
+		c.get("q")
+		c.nack(0, "m")
+		c.eventually("1 0", func() string { return c.depth("q") })
+	}
+	c.get("q")
+	c.is(c.deathProps(), `headers={x-death:[{count:l2 reason:"rejected" queue:"q" time:T exchange:"" routing-keys:["q"]}] `+
+		`x-first-death-exchange:"" x-first-death-queue:"q" x-first-death-reason:"rejected" `+
+		`x-last-death-exchange:"x" x-last-death-queue:"q" x-last-death-reason:"rejected"}`)
+}
+
 // A circle without a reject ends; one with a reject does not.
 func TestDeadLetterCycles(t *testing.T) {
 	t.Parallel()
