@@ -53,6 +53,7 @@ type ChannelInfo struct {
 	Prefetch       int // of consumers started from now on; 0 is no limit
 	GlobalPrefetch int // of the whole channel; 0 is no limit
 	Confirm, Tx    bool
+	Closing        bool // the broker has closed it, and the client not said so yet
 	Consumers      int
 	Unacked        int
 	Unconfirmed    int
@@ -154,7 +155,7 @@ func (ch *channel) snapshot() ChannelInfo {
 			s.Consumers++
 		}
 	}
-	s.Unacked = ch.unacked.count()
+	s.Unacked, s.Closing = ch.unacked.count(), ch.closed
 	return s
 }
 

@@ -91,6 +91,20 @@ func TestNacksAreNoConfirms(t *testing.T) {
 	}
 }
 
+// A channel that the broker has closed is there until the client has answered.
+func TestClosingChannels(t *testing.T) {
+	s := newTestServer(t, zap.NewNop())
+	c := dialTCP(t, s)
+	c.call(&frames.ChannelFlow{Active: true}, frames.ChannelFlowOkID)
+	if got := s.Channels(); len(got) != 1 || got[0].Closing {
+		t.Fatalf("got %+v, want an open channel", got)
+	}
+	c.call(&frames.QueueDeclare{Queue: "nope", Passive: true}, frames.ChannelCloseID)
+	if got := s.Channels(); len(got) != 1 || !got[0].Closing {
+		t.Errorf("got %+v, want a channel that is closing", got)
+	}
+}
+
 func TestPendingIsWhatWaits(t *testing.T) {
 	c := newTestConn(t, newTestServer(t, zap.NewNop()))
 	c.info.Store(&ConnectionInfo{})

@@ -77,11 +77,18 @@ func oneChannel(r *request) (reply, error) {
 	return reply{}, errNotFound
 }
 
+func channelState(c *Channel) string {
+	if c.Closing {
+		return "closing"
+	}
+	return "running"
+}
+
 func (r *request) channelObject(c *Channel, peers map[string]object, d details) object {
 	name := channelName(c.Connection, c.Number)
 	o := object{
 		{"name", name}, {"number", int(c.Number)}, {"node", r.s.cfg.Node}, {"vhost", c.VHost}, {"user", c.User},
-		{"user_who_performed_action", c.User}, {"state", "running"}, {"connection_details", peers[c.Connection]},
+		{"user_who_performed_action", c.User}, {"state", channelState(c)}, {"connection_details", peers[c.Connection]},
 	}
 	if r.withoutStats() {
 		return o

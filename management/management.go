@@ -163,6 +163,7 @@ type Channel struct {
 	Prefetch       int // of consumers started from now on; 0 is no limit
 	GlobalPrefetch int // of the whole channel; 0 is no limit
 	Confirm, Tx    bool
+	Closing        bool // the broker has closed it, and the client not said so yet
 	Consumers      int
 	Unacked        int
 	Unconfirmed    int

@@ -28,13 +28,17 @@ func TestChannelAndConsumerObjects(t *testing.T) {
 		"arguments": J{"x-priority": 3.0}, "active": true, "activity_status": "up", "consumer_timeout": 1800000.0,
 		"channel_details": J{"name": "c (1)", "number": 1.0, "node": "rabbit@test", "connection_name": "c", "user": "guest", "peer_host": "10.0.0.7", "peer_port": 4711.0}}
 	got := a.do("GET", "/channels/c%20(1)", "", 200)
-	has(t, got, J{"name": "c (1)", "number": 1.0, "confirm": true, "transactional": false, "consumer_count": 1.0, "prefetch_count": 7.0,
+	has(t, got, J{"name": "c (1)", "number": 1.0, "confirm": true, "transactional": false, "consumer_count": 1.0, "prefetch_count": 7.0, "state": "running",
 		"messages_unacknowledged": 2.0, "connection_details": J{"name": "c", "peer_host": "10.0.0.7", "peer_port": 4711.0}, "consumer_details": []any{consumer}})
 	has(t, got.(J)["message_stats"], J{"publish": 5.0, "confirm": 5.0, "drop_unroutable": 1.0, "deliver": 4.0, "deliver_get": 4.0, "ack": 2.0, "get": 0.0})
 	has(t, a.do("GET", "/queues/%2F/q", "", 200), J{"consumer_details": []any{consumer}})
 	if l := a.do("GET", "/connections/c/channels", "", 200).([]any); len(l) != 1 {
 		t.Errorf("channels of the connection: %v, want one", l)
 	}
+	a.conns.mu.Lock()
+	a.conns.channels[0].Closing = true
+	a.conns.mu.Unlock()
+	has(t, a.do("GET", "/channels/c%20(1)", "", 200), J{"state": "closing"})
 }
 
 func TestNode(t *testing.T) {
