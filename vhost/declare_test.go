@@ -340,6 +340,8 @@ func TestQueueLimit(t *testing.T) {
 	declareQueue(t, v, QueueDeclare{Name: "l1"})
 	_, err := v.DeclareQueue(System, QueueDeclare{Name: "l2"})
 	wantError(t, err, 406, "cannot declare queue 'l2': queue limit in vhost '/' (1) is reached")
+	_, err = v.DeclareQueue(System, QueueDeclare{Name: "l2", Arguments: frames.Table{{Name: "x-message-ttl", Value: int32(-1)}}})
+	wantError(t, err, 406, "invalid arg 'x-message-ttl' for queue 'l2' in vhost '/': {value_negative,-1}")
 	if err := v.ClearLimit(System, "max-queues"); err != nil {
 		t.Fatal(err)
 	}

@@ -151,14 +151,8 @@ func (v *VHost) touch(by Actor, e *queueEntry) (queue.Queue, error) {
 }
 
 // newQueueSpec validates the declaration of a new queue, in RabbitMQ's order:
-// queue limit, dead letter exchange, arguments.
+// dead letter exchange, arguments, queue limits.
 func (v *VHost) newQueueSpec(by Actor, d QueueDeclare) (queue.Spec, error) {
-	if err := v.queueLimit(d.Name); err != nil {
-		return queue.Spec{}, err
-	}
-	if err := v.set.queueLimit(d.Name); err != nil {
-		return queue.Spec{}, err
-	}
 	if err := v.set.refuseDeprecated(d); err != nil {
 		return queue.Spec{}, err
 	}
@@ -184,7 +178,10 @@ func (v *VHost) newQueueSpec(by Actor, d QueueDeclare) (queue.Spec, error) {
 		return queue.Spec{}, frames.Errorf(frames.PreconditionFailed, "invalid arg '%s' for %s: \"unsupported queue type '%s'\"",
 			queueTypeArgument, v.queueName(d.Name), t)
 	}
-	return spec, nil
+	if err := v.queueLimit(d.Name); err != nil {
+		return queue.Spec{}, err
+	}
+	return spec, v.set.queueLimit(d.Name)
 }
 
 // createQueue makes a new queue. It returns errNameTaken if there is one of its

@@ -236,6 +236,8 @@ func TestVHostLimits(t *testing.T) {
 	c.is(c.declare("q", "x", nil), "ok q 0 0")
 	c.is(c.declare("q", "x", nil), "ok q 0 0")
 	c.is(c.declare("r", "x", nil), "channel 406 PRECONDITION_FAILED - cannot declare queue 'r': queue limit in vhost '"+v+"' (1) is reached (50,10)")
+	c.is(c.declare("r", "x", table{"x-max-length", -1}),
+		"channel 406 PRECONDITION_FAILED - invalid arg 'x-max-length' for queue 'r' in vhost '"+v+"': {value_negative,-1} (50,10)")
 	mustAdmin(t, administration.limitVHost(v, "max-queues", -1))
 	c.is(c.declare("r", "x", nil), "ok r 0 0")
 	mustAdmin(t, administration.limitVHost(v, "max-connections", 0))
