@@ -83,6 +83,7 @@ func (t *totals) open(from Connections, each func(p part, c *counters)) {
 		f.channels++
 		f.counters[mConfirm] += c[mConfirm]
 		f.counters[mReturnUnroutable] += c[mReturnUnroutable]
+		f.counters[mDropUnroutable] += c[mDropUnroutable]
 		each(part{aChannel, i.VHost, channelName(i.Connection, i.Number)}, &c)
 	}
 }

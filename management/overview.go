@@ -84,7 +84,7 @@ func (r *request) visibleFigures() (sum *figures, all bool) {
 		}
 	}
 	if !all {
-		sum.counters[mDropUnroutable] = 0 // it is known of all vhosts together only
+		sum.counters[mDropUnroutable] -= t.churn[mDropUnroutable] // what is known of all vhosts together only
 	}
 	return sum, all
 }

@@ -36,6 +36,7 @@ func (p *pastFigures) byVHost() map[string]*counters {
 		c[mSent] += int64(n.Sent)
 		c[mConfirm] += int64(n.Confirmed)
 		c[mReturnUnroutable] += int64(n.Returned)
+		c[mDropUnroutable] += int64(n.Dropped)
 	}
 	out := make(map[string]*counters, len(t.vhosts))
 	for name, f := range t.vhosts {

@@ -93,7 +93,7 @@ func (s *sampler) adjustLocked(t *totals) {
 	for vhost, c := range t.past.byVHost() {
 		t.orNone(vhost).counters.plus(c)
 	}
-	t.churn[mDropUnroutable] = s.dropped(t)
+	t.churn[mDropUnroutable] = s.dropped(t) - t.droppedByChannels()
 	for vhost, c := range s.zero {
 		t.orNone(vhost).counters.minus(c)
 	}
@@ -117,6 +117,14 @@ func (s *sampler) dropped(t *totals) int64 {
 			return n
 		}
 	}
+}
+
+// droppedByChannels is how many of those came over channels, and so are known by vhost.
+func (t *totals) droppedByChannels() (n int64) {
+	for _, f := range t.vhosts {
+		n += f.counters[mDropUnroutable]
+	}
+	return n
 }
 
 // sample takes one sample of everything.

@@ -116,6 +116,35 @@ func TestDroppedPublishes(t *testing.T) {
 	})
 }
 
+// What channels have dropped is known by vhost, too.
+func TestDroppedPublishesByVHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		a.do("PUT", "/vhosts/v", "", 201)
+		a.user("m", "management")
+		a.do("PUT", "/permissions/v/m", `{"configure":"","write":"","read":""}`, 201)
+		for range 9 {
+			a.do("POST", "/exchanges/%2F/amq.direct/publish", `{"properties":{},"routing_key":"none","payload":"","payload_encoding":"string"}`, 200)
+		}
+		a.conns.mu.Lock()
+		a.conns.channels = []Channel{{Connection: "c", Number: 1, VHost: "/", Dropped: 1}, {Connection: "d", Number: 1, VHost: "v", Dropped: 2}}
+		a.conns.past = map[string]Past{"v": {Dropped: 3}}
+		a.conns.mu.Unlock()
+		sleep(sampleInterval)
+		dropped := func(path, user string) any {
+			return decode(t, a.request("GET", path, "", as(user)).Body).(J)["message_stats"].(J)["drop_unroutable"]
+		}
+		if got := dropped("/overview", "m"); got != 5.0 {
+			t.Errorf("who sees one vhost is told of %v, want 5", got)
+		}
+		for path, want := range map[string]float64{"/vhosts/%2F": 1, "/vhosts/v": 5, "/overview": 9} {
+			if got := a.do("GET", path, "", 200).(J)["message_stats"].(J)["drop_unroutable"]; got != want {
+				t.Errorf("%s: %v, want %v", path, got, want)
+			}
+		}
+	})
+}
+
 func TestShareOfBytes(t *testing.T) {
 	for _, tt := range []struct {
 		total  int64
