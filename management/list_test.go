@@ -76,3 +76,20 @@ func TestDisableStats(t *testing.T) {
 	a.is("/queues?disable_stats=true", `[{"name":"q","vhost":"/","durable":false,"auto_delete":false,"exclusive":false,
 		"arguments":{"x-queue-type":"classic"},"node":"rabbit@test","state":"running","type":"classic"}]`)
 }
+
+// Without figures a queue still says where its replicas are, and only policies that it has.
+func TestQueueWithoutStats(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/queues/%2F/c", `{"durable":true}`, 201)
+	a.do("PUT", "/queues/%2F/q", `{"durable":true,"arguments":{"x-queue-type":"quorum"}}`, 201)
+	a.do("PUT", "/policies/%2F/p", `{"pattern":"^q$","definition":{"max-length":5}}`, 201)
+	classic := `{"name":"c","vhost":"/","durable":true,"auto_delete":false,"exclusive":false,"arguments":{"x-queue-type":"classic"},
+		"node":"rabbit@test","state":"running","type":"classic"}`
+	quorum := `{"name":"q","vhost":"/","durable":true,"auto_delete":false,"exclusive":false,"arguments":{"x-queue-type":"quorum"},
+		"node":"rabbit@test","state":"running","type":"quorum","policy":"p","leader":"rabbit@test","members":["rabbit@test"],"online":["rabbit@test"]}`
+	a.is("/queues/%2F/c?disable_stats=true", classic)
+	a.is("/queues/%2F/q?disable_stats=true", quorum)
+	for _, list := range []string{"/queues", "/queues/%2F", "/queues/detailed"} {
+		a.is(list+"?disable_stats=true", "["+classic+","+quorum+"]")
+	}
+}

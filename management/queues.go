@@ -159,21 +159,26 @@ func (r *request) queueObject(q *queueRow, d details, single bool) object {
 	o := append(r.scratch[:0], member{"name", info.Spec.Name}, member{"vhost", q.vhost}, member{"durable", info.Spec.Durable},
 		member{"auto_delete", info.Spec.AutoDelete}, member{"exclusive", info.Spec.Exclusive}, member{"arguments", info.Spec.Arguments.Table},
 		member{"node", r.s.cfg.Node}, member{"state", "running"}, member{"type", info.Spec.Arguments.Type})
-	addPolicies(&o, info, single)
+	stats := !r.withoutStats()
+	addPolicies(&o, info, single && stats)
 	defer func() { r.scratch = o }() // with the room it has found
-	if !r.withoutStats() {
+	if stats {
 		addEffective(&o, info)
 		r.addQueueFigures(&o, q, d, single)
 		return o
 	}
-	if r.s.cfg.EnableQueueTotals || r.flag("enable_queue_totals") {
+	totals, here := r.s.cfg.EnableQueueTotals || r.flag("enable_queue_totals"), []string{r.s.cfg.Node}
+	if totals {
 		st := info.Queue.Status()
-		here := []string{r.s.cfg.Node}
 		o = append(o, member{"messages", st.Messages()}, member{"messages_ready", st.Ready},
-			member{"messages_unacknowledged", st.Unacked}, member{"online", here})
-		if info.Spec.Arguments.Type != queue.Classic {
-			o = append(o, member{"leader", r.s.cfg.Node}, member{"members", here})
-		}
+			member{"messages_unacknowledged", st.Unacked})
+	}
+	replicated := info.Spec.Arguments.Type != queue.Classic
+	if totals || replicated {
+		o.add("online", here)
+	}
+	if replicated {
+		o = append(o, member{"leader", r.s.cfg.Node}, member{"members", here})
 	}
 	return o
 }
