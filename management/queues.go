@@ -401,6 +401,9 @@ func deleteQueue(r *request) (reply, error) {
 }
 
 func purge(r *request) (reply, error) {
+	if _, err := r.vhost.QueueInfo(r.arg("queue")); err != nil {
+		return reply{}, orNotFound(err) // to who may not read it, too (RabbitMQ 4.0)
+	}
 	_, err := r.vhost.PurgeQueue(r.actor(), r.arg("queue"))
 	return done(orNotFound(err))
 }

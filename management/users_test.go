@@ -233,3 +233,16 @@ func TestClosingConnections(t *testing.T) {
 		t.Errorf("closed %q, want %q", a.conns.closed, want)
 	}
 }
+
+// Who may not read a queue still hears that there is none.
+func TestPurgeOfAMissingQueue(t *testing.T) {
+	a := newAPI(t, nil)
+	a.user("u", "management")
+	a.do("PUT", "/permissions/%2F/u", `{"configure":"","write":"","read":"^$"}`, 201)
+	a.do("PUT", "/queues/%2F/q", "", 201)
+	for path, want := range map[string]int{"/queues/%2F/q/contents": 401, "/queues/%2F/none/contents": 404} {
+		if w := a.request("DELETE", path, "", as("u")); w.Code != want {
+			t.Errorf("%s: %d %s, want %d", path, w.Code, w.Body, want)
+		}
+	}
+}
