@@ -137,13 +137,15 @@ func (c *acting) grantTopic(user, vhost string, b body) (created bool, err error
 func deleteTopicPermissions(r *request) (reply, error) {
 	user, vhost, only := r.arg("user"), r.vhostName(), r.arg("exchange")
 	var exchanges []string
+	some := false
 	for p := range r.s.cfg.Auth.TopicPermissions(user, vhost) {
+		some = true
 		if only == "" || only == p.Exchange {
 			exchanges = append(exchanges, p.Exchange)
 		}
 	}
-	if len(exchanges) == 0 {
-		return reply{}, errNotFound
+	if !some {
+		return reply{}, errNotFound // with some for other exchanges it is 204 (RabbitMQ 4.0)
 	}
 	for _, x := range exchanges {
 		if _, err := r.acting().auth.ClearTopicPermissions(user, vhost, x); err != nil {

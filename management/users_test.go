@@ -69,12 +69,13 @@ func TestTopicPermissions(t *testing.T) {
 	a.is("/topic-permissions/%2F/u", `[`+one+`]`)
 	a.is("/vhosts/%2F/topic-permissions", `[`+one+`]`)
 	a.do("PUT", "/topic-permissions/%2F/u/amq.direct", `{"exchange":"amq.topic","write":"^a","read":"^b"}`, 204)
-	a.is("/topic-permissions/%2F/u/amq.direct", `[`+one+`]`) // RabbitMQ 4.0 looks at the exchange in the body only
-	a.do("DELETE", "/topic-permissions/%2F/u/amq.direct", "", 404)
-	a.do("PUT", "/topic-permissions/%2F/u", `{"exchange":"t","write":"^a","read":"^b"}`, 204) // the user has some
+	a.is("/topic-permissions/%2F/u/amq.direct", `[`+one+`]`)                                  // RabbitMQ 4.0 looks at the exchange in the body only
+	a.do("DELETE", "/topic-permissions/%2F/u/amq.direct", "", 204)                            // there are some, if for another exchange
+	a.do("PUT", "/topic-permissions/%2F/u", `{"exchange":"t","write":"^a","read":"^b"}`, 204) // likewise
 	a.do("DELETE", "/topic-permissions/%2F/u/t", "", 204)
 	a.do("DELETE", "/topic-permissions/%2F/u/amq.topic", "", 204)
 	a.do("GET", "/topic-permissions/%2F/u", "", 404)
+	a.do("DELETE", "/topic-permissions/%2F/u/amq.direct", "", 404)
 }
 
 // A policymaker is told the same of another vhost's objects as who is none of any.
