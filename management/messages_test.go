@@ -98,6 +98,8 @@ func TestPublishRefusals(t *testing.T) {
 		{"amq.topic", `{"properties":{"priority":256},"routing_key":"","payload":"","payload_encoding":"string"}`, 400, "the property priority must be between 0 and 255"},
 		{"amq.topic", `{"properties":{"user_id":"x"},"routing_key":"","payload":"","payload_encoding":"string"}`, 400,
 			"406 PRECONDITION_FAILED - user_id property set to 'x' but authenticated user was 'guest'"},
+		{"amq.topic", `{"properties":{"reply_to":"amq.rabbitmq.reply-to"},"routing_key":"","payload":"","payload_encoding":"string"}`, 400,
+			"406 PRECONDITION_FAILED - fast reply consumer does not exist"},
 		{"amq.default", `{"properties":{},"routing_key":"full","payload":"","payload_encoding":"string"}`, 400, "rejected Unable to publish message. Check queue limits."},
 	} {
 		has(t, a.do("POST", "/exchanges/%2F/"+tt.exchange+"/publish", tt.body, tt.code), J{"reason": tt.reason})

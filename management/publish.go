@@ -107,6 +107,9 @@ func readPayload(b body) ([]byte, error) {
 	}
 }
 
+// directReplyTo stands for a consumer of the same channel, which a request has none of.
+const directReplyTo = "amq.rabbitmq.reply-to"
+
 // readSpecial acts on the properties that the broker looks into.
 func readSpecial(m *message.Message, p *frames.Properties) error {
 	if p.Has(frames.FlagExpiration) {
@@ -115,6 +118,9 @@ func readSpecial(m *message.Message, p *frames.Properties) error {
 			return badRequest("406 PRECONDITION_FAILED - %s", err)
 		}
 		m.TTL = ttl
+	}
+	if string(p.ReplyTo) == directReplyTo {
+		return badRequest("406 PRECONDITION_FAILED - fast reply consumer does not exist")
 	}
 	t, _ := p.Table() // it was made here
 	cc, err := keyList(t, "CC")
