@@ -39,7 +39,7 @@ func (r *request) channelList(keep func(*Channel) bool) (reply, error) {
 			all = append(all, row{c.VHost, channelName(c.Connection, c.Number), func(r *request, d details) object { return r.channelObject(&c, peers, d) }})
 		}
 	}
-	return r.rows(all)
+	return r.pagedUnlessPart(all)
 }
 
 // peers are the open connections by name.

@@ -21,7 +21,15 @@ func connections(r *request) (reply, error) {
 	for _, c := range r.visibleConnections() {
 		all = append(all, row{c.VHost, c.Name, func(r *request, d details) object { return r.connectionObject(&c, d) }})
 	}
-	return r.rows(all)
+	return r.pagedUnlessPart(all)
+}
+
+// pagedUnlessPart answers with a list that is paged if the path names nothing that its
+// objects are part of: no vhost and no connection (RabbitMQ 4.0).
+func (r *request) pagedUnlessPart(all []row) (reply, error) {
+	a, err := r.rows(all)
+	a.list.unpaged = r.vhost != nil || r.arg("connection") != ""
+	return a, err
 }
 
 // connection finds the one that the path names. Who may not see it gets 401.
@@ -129,13 +137,15 @@ func userConnections(r *request) (reply, error) {
 	if r.arg("user") != r.user.Name && !r.monitors() {
 		return reply{}, notAuthorised("User not authorised to access object")
 	}
-	list := []object{}
+	var all []row
 	for _, c := range r.visibleConnections() {
 		if c.User == r.arg("user") {
-			list = append(list, object{{"name", c.Name}, {"vhost", c.VHost}, {"user", c.User}, {"node", r.s.cfg.Node}})
+			all = append(all, row{c.VHost, c.Name, func(r *request, _ details) object {
+				return object{{"name", c.Name}, {"vhost", c.VHost}, {"user", c.User}, {"node", r.s.cfg.Node}}
+			}})
 		}
 	}
-	return plain(list)
+	return r.rows(all)
 }
 
 func closeUserConnections(r *request) (reply, error) {

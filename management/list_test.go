@@ -93,3 +93,20 @@ func TestQueueWithoutStats(t *testing.T) {
 		a.is(list+"?disable_stats=true", "["+classic+","+quorum+"]")
 	}
 }
+
+// The lists of what a vhost or a connection has open are never paged, others are.
+func TestPagesOfConnections(t *testing.T) {
+	a := newAPI(t, nil)
+	for _, name := range []string{"a", "b", "c"} {
+		a.aConn(name, "guest", "/", "q")
+	}
+	for path, want := range map[string]int{"/vhosts/%2F/connections": 3, "/vhosts/%2F/channels": 3, "/connections/a/channels": 1} {
+		if got := names(t, a.do("GET", path+"?page=2&page_size=2", "", 200), "name"); len(got) != want {
+			t.Errorf("%s: %v, want %d", path, got, want)
+		}
+	}
+	for _, path := range []string{"/connections", "/channels", "/connections/username/guest"} {
+		has(t, a.do("GET", path+"?page=2&page_size=2", "", 200), J{"filtered_count": 3.0, "item_count": 1.0, "page_count": 2.0})
+		has(t, a.do("GET", path+"?page=1&name=b", "", 200), J{"filtered_count": 1.0, "total_count": 3.0})
+	}
+}
