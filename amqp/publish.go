@@ -212,35 +212,58 @@ func (ch *channel) publishDone() error {
 
 // add routes the message and counts it among the publishes to be confirmed.
 func (ch *channel) add(rt *vhost.Route, m *message.Message) {
-	if ch.acks != nil {
-		ch.acks.published++
-		if ch.batch == nil {
-			ch.batch = message.NewReceipt(ch.acks, ch.acks.published, ch.acks.published)
-			ch.batch.Began = time.Now().UnixNano()
-			ch.batch.Hold(1)
-		}
-		if !ch.pub.Add(rt, m, ch.batch, ch.acks.published) {
-			ch.unroutable(m)
-		}
-	} else if ch.tx != nil {
+	routed := true
+	switch {
+	case ch.acks != nil:
+		routed = ch.addConfirmed(rt, m)
+	case ch.tx != nil:
 		ch.tx.add(ch, rt, m)
-	} else if !ch.pub.Add(rt, m, nil, 0) {
-		ch.unroutable(m)
+	default:
+		routed = ch.pub.Add(rt, m, nil, 0)
 	}
 	if !ch.dirty {
 		ch.dirty = true
 		ch.conn.dirty = append(ch.conn.dirty, ch)
 	}
 	ch.conn.published = true
+	if !routed {
+		ch.unroutable(m)
+	}
 }
 
-// unroutable sees a message off that reached no queue.
+// addConfirmed is add on a channel with confirms. It says whether a queue takes the
+// message. One that is to be returned is a batch of its own.
+func (ch *channel) addConfirmed(rt *vhost.Route, m *message.Message) bool {
+	n := ch.acks.published + 1
+	if ch.batch == nil {
+		ch.beginBatch(n)
+	}
+	routed := ch.pub.Add(rt, m, ch.batch, n)
+	if !routed && m.Mandatory && ch.batch.First < n {
+		ch.flush()
+		ch.beginBatch(n)
+	}
+	ch.acks.published = n
+	return routed
+}
+
+// beginBatch begins the receipt of the publishes from number n on.
+func (ch *channel) beginBatch(n uint64) {
+	ch.batch = message.NewReceipt(ch.acks, n, n)
+	ch.batch.Began = time.Now().UnixNano()
+	ch.batch.Hold(1)
+}
+
+// unroutable sees a message off that reached no queue, and has been counted.
 func (ch *channel) unroutable(m *message.Message) {
 	if !m.Mandatory {
 		ch.counts.dropped.Add(1)
 		return
 	}
 	ch.returned(m)
+	if ch.acks != nil {
+		ch.flush() // its confirm comes right behind it (RabbitMQ 4.0): clients wait for one each
+	}
 }
 
 // returned sends a mandatory message back that no queue took.

@@ -2,6 +2,7 @@ package cases_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,6 +25,17 @@ func TestReturnPrecedesAck(t *testing.T) {
 	c.want(fmt.Sprintf("return 312 NO_ROUTE /nope %q", big), "ack 3")
 	c.publish("", "nope", "x", props{}, "") // op-rabbit#83, amqplib#492
 	c.want("ack 4")
+}
+
+// A message that is returned is confirmed right behind that, alone: clients wait for a
+// confirm of each (the tests of php-amqp do).
+func TestReturnsInOneWriteAreConfirmedOneByOne(t *testing.T) {
+	c := connect(t)
+	c.ok(c.call(confirmSelect, u8(0)))
+	c.send(slices.Concat(
+		c.message("", "nope", "1", props{}, ""), c.message("", "nope", "2", props{}, "m"),
+		c.message("", "nope", "3", props{}, "m"), c.message("", "nope", "4", props{}, "")))
+	c.want("ack 1", `return 312 NO_ROUTE /nope "2"`, "ack 2", `return 312 NO_ROUTE /nope "3"`, "ack 3", "ack 4")
 }
 
 // Without confirms a return comes all the same, and alone.
