@@ -10,18 +10,19 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
 // fakeTransfers answers requests to move messages, one after the other.
-func fakeTransfers(t *testing.T, answers ...transferAnswer) (asked *[]any) {
+func fakeTransfers(t *testing.T, answers ...transferAnswer) (asked func() []any) {
 	return fakeTransfersOf(t, "classic", answers...)
 }
 
 // fakeTransfersOf is fakeTransfers for a type of queue. A negative Left is an answer
 // that does not come.
-func fakeTransfersOf(t *testing.T, kind string, answers ...transferAnswer) (asked *[]any) {
-	asked = new([]any)
+func fakeTransfersOf(t *testing.T, kind string, answers ...transferAnswer) (asked func() []any) {
+	var list []any
 	requests := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -32,9 +33,9 @@ func fakeTransfersOf(t *testing.T, kind string, answers ...transferAnswer) (aske
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			t.Error(err)
 		}
-		*asked = append(*asked, body["count"])
+		list = append(list, body["count"])
 		if body["offset"] != nil {
-			*asked = append(*asked, body["offset"])
+			list = append(list, body["offset"])
 		}
 		requests++
 		if requests > len(answers) {
@@ -48,7 +49,10 @@ func fakeTransfersOf(t *testing.T, kind string, answers ...transferAnswer) (aske
 	}))
 	t.Cleanup(s.Close)
 	ask(t, s.URL)
-	return asked
+	return func() []any {
+		s.Close() // waits for what is being answered
+		return list
+	}
 }
 
 func TestMoveOfALongQueue(t *testing.T) {
@@ -57,8 +61,8 @@ func TestMoveOfALongQueue(t *testing.T) {
 	if want := "Moved 25000 messages of queue 'q'\n"; code != 0 || out != want {
 		t.Errorf("exit %d, %q, %q; want %q", code, out, errs, want)
 	}
-	if want := []any{nil, 15000.0, 5000.0}; !slices.Equal(*asked, want) {
-		t.Errorf("asked for %v messages, want %v", *asked, want)
+	if want := []any{nil, 15000.0, 5000.0}; !slices.Equal(asked(), want) {
+		t.Errorf("asked for %v messages, want %v", asked(), want)
 	}
 }
 
@@ -75,8 +79,8 @@ func TestTransferEndsWhenNothingMoves(t *testing.T) {
 	for _, args := range [][]string{{"redrive", "q"}, {"copy", "q", "--to-queue", "o"}, {"move", "q", "--to-queue", "o", "-c", "5"}} {
 		t.Run(fmt.Sprint(args), func(t *testing.T) {
 			asked := fakeTransfers(t, transferAnswer{Unroutable: 3, Left: 90})
-			if code, _, errs := call(t, "", append([]string{"leveret", "queue"}, args...)...); code != exitData || len(*asked) != 1 {
-				t.Errorf("exit %d after %d requests, %s; want %d after 1", code, len(*asked), errs, exitData)
+			if code, _, errs := call(t, "", append([]string{"leveret", "queue"}, args...)...); code != exitData || len(asked()) != 1 {
+				t.Errorf("exit %d after %d requests, %s; want %d after 1", code, len(asked()), errs, exitData)
 			}
 		})
 	}
@@ -88,8 +92,8 @@ func TestMoveOfManyMessages(t *testing.T) {
 	if want := "Moved 12000 messages of queue 'q'\n"; code != 0 || out != want {
 		t.Errorf("exit %d, %q, %q; want %q", code, out, errs, want)
 	}
-	if want := []any{12000.0, 2000.0}; !slices.Equal(*asked, want) {
-		t.Errorf("asked for %v messages, want %v", *asked, want)
+	if want := []any{12000.0, 2000.0}; !slices.Equal(asked(), want) {
+		t.Errorf("asked for %v messages, want %v", asked(), want)
 	}
 }
 
@@ -126,8 +130,8 @@ func TestTransferOfAStreamGoesOn(t *testing.T) {
 	} {
 		asked := fakeTransfersOf(t, "stream", tt.answers...)
 		code, out, errs := call(t, "", append([]string{"leveret"}, words(tt.args)...)...)
-		if code != tt.code || out != tt.out || !slices.Equal(*asked, tt.asked) {
-			t.Errorf("%s: exit %d, %q, %q, asked for %v; want %d, %q, %v", tt.args, code, out, errs, *asked, tt.code, tt.out, tt.asked)
+		if code != tt.code || out != tt.out || !slices.Equal(asked(), tt.asked) {
+			t.Errorf("%s: exit %d, %q, %q, asked for %v; want %d, %q, %v", tt.args, code, out, errs, asked(), tt.code, tt.out, tt.asked)
 		}
 		if tt.out == "" && !strings.Contains(errs, "; 1000 messages were transferred before, to go on give --offset 1000: up to 1000 of those behind it may be transferred twice") {
 			t.Errorf("%s: %q, want where to go on", tt.args, errs)
@@ -141,8 +145,8 @@ func TestRedriveOfAStreamAsksOnce(t *testing.T) {
 	for _, args := range [][]string{{"queue", "redrive", "q"}, {"queue", "redrive", "q", "-c", "500"}, {"dlq", "redrive", "q", "-c", "500"}} {
 		asked := fakeTransfers(t, transferAnswer{Transferred: 64, Left: 436, Kept: true})
 		code, out, errs := call(t, "", append([]string{"leveret"}, args...)...)
-		if code != 0 || len(*asked) != 1 || !strings.HasPrefix(out, "Sent back 64 messages of queue 'q'\n436 messages behind them were not looked at") {
-			t.Errorf("%v: exit %d after %d requests, %q, %q; want one request, and that it has left 436 messages", args, code, len(*asked), out, errs)
+		if code != 0 || len(asked()) != 1 || !strings.HasPrefix(out, "Sent back 64 messages of queue 'q'\n436 messages behind them were not looked at") {
+			t.Errorf("%v: exit %d after %d requests, %q, %q; want one request, and that it has left 436 messages", args, code, len(asked()), out, errs)
 		}
 	}
 }
@@ -157,13 +161,13 @@ func TestTransferAsJSONFails(t *testing.T) {
 
 func TestInterruptedTransferOfAStream(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	requests := 0
+	var requests atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			fmt.Fprint(w, `{"name":"q","type":"stream"}`)
 			return
 		}
-		if requests++; requests == 1 {
+		if requests.Add(1) == 1 {
 			fmt.Fprint(w, `{"transferred":1000,"left":5000,"kept":true,"next_offset":1234}`)
 			return
 		}
