@@ -28,6 +28,10 @@ type Consumers struct {
 	eligible int         // that would take a message now
 	active   *Consumer   // the single active one
 
+	// channels has how many of the consumers are of a channel, by its window. It is nil
+	// until there are two consumers.
+	channels map[*queue.Window]*int
+
 	turns   []*Consumer      // scratch of round: who gets the first message, the second ...
 	touched []*Consumer      // scratch of round: who has turns
 	scratch []queue.Delivery // scratch of round, empty
@@ -42,7 +46,7 @@ type Consumer struct {
 	inflight   int              // deliveries that it has to settle
 	batch      []queue.Delivery // scratch: what it gets in this round
 	turns      int              // of this round
-	mates      bool             // others of its channel are consumers of the queue too
+	mates      *int             // how many consumers of the queue its channel has
 
 	measured queue.Measured // immutable; nil if it does not know how much it will take
 	space    int            // how much of this round's messages it will take, by queue.Weight
@@ -108,7 +112,7 @@ func (cs *Consumers) Add(s *queue.Subscription) {
 	s.State = c
 	c.level.members++
 	cs.list = append(cs.list, c)
-	cs.setMates(c.sub.Window)
+	cs.enterChannel(c)
 	if cs.Mode == Everyone {
 		cs.ready(c, waitActive)
 		return
@@ -135,9 +139,7 @@ func (cs *Consumers) Remove(s *queue.Subscription) bool {
 	cs.wait(c, departed)
 	i := slices.Index(cs.list, c)
 	cs.list = slices.Delete(cs.list, i, i+1)
-	if c.mates {
-		cs.setMates(c.sub.Window)
-	}
+	cs.leaveChannel(c)
 	c.level.members--
 	if c.level.members == 0 {
 		i := slices.Index(cs.levels, c.level)
@@ -152,19 +154,41 @@ func (cs *Consumers) Remove(s *queue.Subscription) bool {
 	return true
 }
 
-// setMates finds out which consumers are of the same channel, which has the window.
-func (cs *Consumers) setMates(w *queue.Window) {
-	var first *Consumer
-	for _, c := range cs.list {
-		if c.sub.Window != w {
-			continue
+// alone is the count of a consumer that is the only one of its queue.
+var alone = 1
+
+// enterChannel counts a consumer, the last of the list, among those of its channel.
+func (cs *Consumers) enterChannel(c *Consumer) {
+	switch {
+	case cs.channels != nil:
+		cs.count(c)
+	case len(cs.list) == 1:
+		c.mates = &alone
+	default:
+		cs.channels = make(map[*queue.Window]*int)
+		for _, each := range cs.list {
+			cs.count(each)
 		}
-		c.mates = first != nil
-		if first == nil {
-			first = c
-		} else {
-			first.mates = true
-		}
+	}
+}
+
+func (cs *Consumers) count(c *Consumer) {
+	n := cs.channels[c.sub.Window]
+	if n == nil {
+		n = new(int)
+		cs.channels[c.sub.Window] = n
+	}
+	*n++
+	c.mates = n
+}
+
+// leaveChannel takes a consumer out of the count.
+func (cs *Consumers) leaveChannel(c *Consumer) {
+	if c.mates == &alone {
+		return
+	}
+	if *c.mates--; *c.mates == 0 {
+		delete(cs.channels, c.sub.Window)
 	}
 }
 
@@ -173,7 +197,7 @@ func (cs *Consumers) End() {
 	for _, c := range cs.list {
 		cs.wait(c, departed)
 	}
-	cs.list, cs.levels, cs.active = nil, nil, nil
+	cs.list, cs.levels, cs.active, cs.channels = nil, nil, nil, nil
 }
 
 // Resume says that the consumer has room again; it returns false if it did not

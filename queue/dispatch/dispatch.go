@@ -159,7 +159,7 @@ func (cs *Consumers) plan(l *level, n int) {
 			return
 		}
 		switch first := c.turns == 0; {
-		case c.mates && !first:
+		case !first && *c.mates > 1:
 			return
 		case c.room() > 0:
 			if first {

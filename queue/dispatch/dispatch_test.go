@@ -118,8 +118,14 @@ func TestOrderOnAChannel(t *testing.T) {
 	wantGot(t, "elsewhere", b, 2, 5, 8)
 	wantGot(t, "c", &c.fakeConsumer, 3, 6)
 	cs.Remove(a.sub)
-	if of(c.sub).mates || of(b.sub).mates {
+	if *of(c.sub).mates != 1 || *of(b.sub).mates != 1 {
 		t.Error("who is alone on its channel is not known for that")
+	}
+	cs.Remove(b.sub)
+	cs.Remove(c.sub)
+	d, e := on("d"), on("e")
+	if *of(d.sub).mates != 2 || *of(e.sub).mates != 2 {
+		t.Errorf("%d and %d consumers of one channel, want 2", *of(d.sub).mates, *of(e.sub).mates)
 	}
 }
 
