@@ -11,8 +11,9 @@ import (
 	"github.com/leveretmq/leveret/persistence"
 )
 
-// recover reads the producers from before a restart, once all queues are there.
-func (t *producers) recover(logs map[persistence.LogID]persistence.Log) error {
+// recover reads the producers from before a restart, once all queues are there. If some
+// are not, as they could not be read, what it finds is true for this time only.
+func (t *producers) recover(logs map[persistence.LogID]persistence.Log, incomplete bool) error {
 	open := make(map[string][]storedPending)
 	for rec, err := range persistence.Records(t.log, 0, 0) {
 		if err != nil {
@@ -22,7 +23,11 @@ func (t *producers) recover(logs map[persistence.LogID]persistence.Log) error {
 			return err
 		}
 	}
-	return t.resolve(open, logs)
+	if err := t.resolve(open, logs); err != nil || incomplete {
+		return err
+	}
+	t.rewrite(open)
+	return nil
 }
 
 // restore takes a record of the log; a later one of the same producer replaces it.
@@ -60,17 +65,9 @@ func (t *producers) restore(r *persistence.Record, open map[string][]storedPendi
 	return nil
 }
 
-// resolve looks for what was pending, and writes what it finds: a log's last id may
-// fall, or ids be used again, before the next start.
+// resolve looks for what was pending.
 func (t *producers) resolve(open map[string][]storedPending, logs map[persistence.LogID]persistence.Log) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var old []uint64
-	var recs []persistence.Record
 	for id, pending := range open {
-		if len(pending) == 0 {
-			continue
-		}
 		pr := t.byID[id]
 		for _, p := range pending {
 			missing, err := pr.missing(p, logs)
@@ -81,6 +78,22 @@ func (t *producers) resolve(open map[string][]storedPending, logs map[persistenc
 				pr.holes[n] = struct{}{}
 			}
 		}
+	}
+	return nil
+}
+
+// rewrite writes what became of what was pending: a log's last id may fall, or ids be
+// used again, before the next start.
+func (t *producers) rewrite(open map[string][]storedPending) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var old []uint64
+	var recs []persistence.Record
+	for id, pending := range open {
+		if len(pending) == 0 {
+			continue
+		}
+		pr := t.byID[id]
 		old = append(old, pr.records...)
 		pr.records = nil
 		recs = append(recs, t.recordLocked(pr))
@@ -88,7 +101,6 @@ func (t *producers) resolve(open map[string][]storedPending, logs map[persistenc
 	t.log.Append(recs, nil)
 	slices.Sort(old)
 	t.log.Settle(old) // no commit has this without the records that replace them: see persistence
-	return nil
 }
 
 // missing returns those numbers whose messages are not in all their places. A
@@ -147,7 +159,7 @@ func (s *Set) recoverProducers() error {
 				logs[e.delayed.log.ID()] = e.delayed.log
 			}
 		}
-		if err := v.producers.recover(logs); err != nil {
+		if err := v.producers.recover(logs, s.incomplete); err != nil {
 			return err
 		}
 		s.log.Debug("producers recovered", zap.String("vhost", v.name), zap.Int("producers", len(v.producers.byID)))

@@ -258,9 +258,15 @@ func TestNumbersSurviveARestart(t *testing.T) {
 // has, and returns it with the numbers that are free.
 func recoverProducer(t *testing.T, log *fakeLog, queueLog []persistence.Record) (pr *producer, free []int64) {
 	t.Helper()
-	producers := &producers{byID: make(map[string]*producer), log: log, lastID: log.LastID()}
 	l := &fakeLog{id: 9, records: queueLog, lanes: true}
-	if err := producers.recover(map[persistence.LogID]persistence.Log{9: l}); err != nil {
+	return recoverProducerFrom(t, log, map[persistence.LogID]persistence.Log{9: l}, false)
+}
+
+// recoverProducerFrom does so from logs of which some are missing if incomplete.
+func recoverProducerFrom(t *testing.T, log *fakeLog, logs map[persistence.LogID]persistence.Log, incomplete bool) (pr *producer, free []int64) {
+	t.Helper()
+	producers := &producers{byID: make(map[string]*producer), log: log, lastID: log.LastID()}
+	if err := producers.recover(logs, incomplete); err != nil {
 		t.Fatal(err)
 	}
 	pr = producers.byID["p"]
@@ -292,6 +298,18 @@ func TestRecordOfAProducerAfterAKill(t *testing.T) {
 		if len(log.records) != 1 {
 			t.Errorf("%s: the log has %d records, want 1", tt.name, len(log.records))
 		}
+	}
+}
+
+// What is said of a queue that could not be read holds only until it can be.
+func TestProducersOfAQueueThatIsLeftOut(t *testing.T) {
+	stored := storedProducer{Last: 3, Pending: []storedPending{{Numbers: []int64{3}, Places: []place{{9, 1, 4}}}}}
+	log := &fakeLog{records: []persistence.Record{{ID: 1, Key: "p", Body: encode(&stored)}}}
+	if _, free := recoverProducerFrom(t, log, nil, true); len(free) != 0 {
+		t.Errorf("without the queue, free are %v, want none", free)
+	}
+	if _, free := recoverProducer(t, log, nil); !slices.Equal(free, []int64{3}) {
+		t.Errorf("with the queue, free are %v, want 3", free)
 	}
 }
 
