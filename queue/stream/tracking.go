@@ -228,8 +228,8 @@ func (r *reader) at() uint64 {
 // saveLocked puts a tracked reader's place in the log.
 func (q *Queue) saveLocked(r *reader) {
 	p := r.progress
-	if p == nil || r.seek >= 0 || q.state == gone {
-		return
+	if p == nil || r.seek >= 0 || q.state == gone || r.at() > q.durable.next {
+		return // beyond the end it waits for its x-stream-offset, which will count again
 	}
 	p.saved, p.savedAt = r.at(), time.Now()
 	q.tracker.save(r.sub.Tag, p.saved)

@@ -53,6 +53,18 @@ func TestANamedConsumerGoesOn(t *testing.T) {
 	queuetest.Equal(t, "what came meanwhile", named(h, "other").Bodies(), numbers(10, 11))
 }
 
+// One that was not there yet is still to begin at its offset when it comes back.
+func TestANamedConsumerWaitsForItsOffset(t *testing.T) {
+	h := newStream(t)
+	publish(h, numbers(0, 3)...)
+	fifth := frames.Field{Name: "x-stream-offset", Value: int64(5)}
+	h.Queue.Cancel(named(h, "worker", fifth).Sub)
+	wantPlaces(h, map[string]uint64{})
+	c := named(h, "worker", fifth)
+	publish(h, numbers(3, 7)...)
+	queuetest.Equal(t, "from its offset", c.Bodies(), numbers(5, 7))
+}
+
 // However many deliveries are out and in whatever order they are done, the place is
 // the first that is not.
 func TestProgressIsTheFirstThatIsNotDone(t *testing.T) {
