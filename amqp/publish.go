@@ -241,6 +241,9 @@ func (ch *channel) addConfirmed(rt *vhost.Route, m *message.Message) bool {
 	routed := ch.pub.Add(rt, m, ch.batch, n)
 	if !routed && m.Mandatory && ch.batch.First < n {
 		ch.flush()
+		if ch.conn.state != running {
+			return true // that has ended the connection: nothing is returned any more
+		}
 		ch.beginBatch(n)
 	}
 	ch.acks.published = n
