@@ -251,6 +251,9 @@ func (c *conn) closeTimeout() time.Duration {
 // it closes.
 func (c *conn) discard(d time.Duration) {
 	c.sock.SetReadDeadline(time.Now().Add(d))
+	if c.forced.Load() != nil { // its deadline may just have been taken back
+		c.sock.SetReadDeadline(time.Now().Add(min(d, c.linger())))
+	}
 	for {
 		n, err := c.sock.Read(c.buf)
 		if err != nil || n == 0 {
