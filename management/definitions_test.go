@@ -184,6 +184,32 @@ func TestImportWithWrongItems(t *testing.T) {
 	a.is("/bindings/%2F/e/amq.direct/q/a", `[]`)
 }
 
+// Of what RabbitMQ 4.0 imports one after the other nothing behind a wrong item is
+// imported, of that section neither.
+func TestImportStopsAtAWrongItem(t *testing.T) {
+	a := newAPI(t, nil)
+	policy := func(name, length string) string {
+		return `{"vhost":"/","name":"` + name + `","pattern":"","definition":{"max-length":` + length + `}}`
+	}
+	limits := func(value string) string {
+		return `{"vhost":"/","component":"vhost-limits","name":"limits","value":{` + value + `}}`
+	}
+	const wrongLength = "Validation failed\n\n-1 is not a valid maximum length (//p2) (item 1 of policies, name 'p2')"
+	for body, reason := range map[string]string{
+		`{"policies":[` + policy("p1", "1") + "," + policy("p2", "-1") + "," + policy("p3", "3") + "," + policy("p4", "-4") + `],"queues":[{"name":"q","vhost":"/"}]}`: wrongLength + "; imported: 1 of policies; not imported: 2 of policies, queues",
+		`{"global_parameters":[{"name":"g1","value":1},{"value":2},{"name":"g3","value":3}],"policies":[]}`:                                                            "[{key_missing,name}] (item 1 of global_parameters); imported: 1 of global_parameters; not imported: 1 of global_parameters",
+		`{"parameters":[` + limits(`"max-foo":1`) + "," + limits(`"max-queues":3`) + `]}`:                                                                              "Validation failed\n\nUnrecognised terms [{<<\"max-foo\">>,1}] in limits (item 0 of parameters, name 'limits'); not imported: 1 of parameters",
+	} {
+		has(t, a.do("POST", "/definitions", body, 400), J{"reason": reason})
+	}
+	if got := names(t, a.do("GET", "/policies", "", 200), "name"); !slices.Equal(got, []string{"p1"}) {
+		t.Errorf("policies %v, want p1", got)
+	}
+	a.do("GET", "/global-parameters/g1", "", 200)
+	a.do("GET", "/global-parameters/g3", "", 404)
+	a.is("/vhost-limits", `[]`)
+}
+
 // RabbitMQ 4.0 exports like this what was cleared, or never had a value.
 func TestImportOfWhatWasCleared(t *testing.T) {
 	a := newAPI(t, nil)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,7 +57,8 @@ func CheckDefinitions(raw []byte) error {
 	}
 	i := &importing{defs: b}
 	for _, section := range i.sections() {
-		if err := i.each(section.name, 1, func(body) error { return nil }); err != nil {
+		section.parallel, section.add = 1, func(body) error { return nil }
+		if err := i.each(section); err != nil {
 			return ofFile(err)
 		}
 	}
@@ -158,31 +160,32 @@ type importing struct {
 type section struct {
 	name     string
 	add      func(item body) error
-	parallel int // so many at a time share the store's commits
+	parallel int  // so many at a time share the store's commits
+	stops    bool // at the first wrong item; the others import the rest
 }
 
-// sections are in RabbitMQ's order.
+// sections are in RabbitMQ's order, and stop where it does (RabbitMQ 4.0).
 func (i *importing) sections() []section {
 	return []section{
-		{"users", i.addUser, 1},
-		{"vhosts", i.addVHost, 1},
-		{"permissions", i.addPermission, 1},
-		{"exchanges", i.addExchange, importWriters},
-		{"topic_permissions", i.addTopicPermission, 1},
-		{"global_parameters", i.addGlobal, 1},
-		{"policies", i.addPolicy, 1},
-		{"parameters", i.addParameter, 1},
-		{"queues", i.addQueue, importWriters},
-		{"bindings", i.addBinding, importWriters},
+		{"users", i.addUser, 1, false},
+		{"vhosts", i.addVHost, 1, false},
+		{"permissions", i.addPermission, 1, false},
+		{"exchanges", i.addExchange, importWriters, false},
+		{"topic_permissions", i.addTopicPermission, 1, false},
+		{"global_parameters", i.addGlobal, 1, true},
+		{"policies", i.addPolicy, 1, true},
+		{"parameters", i.addParameter, 1, true},
+		{"queues", i.addQueue, importWriters, false},
+		{"bindings", i.addBinding, importWriters, false},
 	}
 }
 
-// run imports the sections in their order and stops at the first with an error, of
-// which it imports the other items (RabbitMQ 4.0).
+// run imports the sections in their order and ends with the first in which something
+// is wrong (RabbitMQ 4.0).
 func (i *importing) run() error {
 	sections := i.sections()
 	for n, section := range sections {
-		err := i.each(section.name, section.parallel, section.add)
+		err := i.each(section)
 		if w, ok := errors.AsType[*wrongItems](err); ok {
 			return badRequest("%s%s", w.first.reason, i.outcome(sections, n, w))
 		}
@@ -206,7 +209,11 @@ func (i *importing) outcome(sections []section, at int, w *wrongItems) string {
 	if len(imported) > 0 {
 		text += "; imported: " + strings.Join(imported, ", ")
 	}
-	if left := i.present(sections[at+1:]); len(left) > 0 {
+	left := i.present(sections[at+1:])
+	if w.left > 0 {
+		left = slices.Insert(left, 0, fmt.Sprintf("%d of %s", w.left, sections[at].name))
+	}
+	if len(left) > 0 {
 		text += "; not imported: " + strings.Join(left, ", ")
 	}
 	return text
@@ -230,18 +237,19 @@ type wrongItems struct {
 	first       *failure // of the list
 	at          int      // its place there
 	wrong, good int      // items
+	left        int      // likewise: not tried
 }
 
 func (w *wrongItems) Error() string { return w.first.Error() }
 
 func (w *wrongItems) Unwrap() error { return w.first }
 
-// each adds the items of a section, so many at a time. It stops at an error that is
-// not one of an item.
-func (i *importing) each(section string, parallel int, add func(item body) error) error {
-	list, isList := i.defs[section].([]any)
-	if !isList && i.defs[section] != nil {
-		return badRequest("%s must be a list", section)
+// each adds the items of a section. It ends with an error that is not one of an item,
+// and where the section stops.
+func (i *importing) each(s section) error {
+	list, isList := i.defs[s.name].([]any)
+	if !isList && i.defs[s.name] != nil {
+		return badRequest("%s must be a list", s.name)
 	}
 	var (
 		wg     sync.WaitGroup
@@ -264,13 +272,13 @@ func (i *importing) each(section string, parallel int, add func(item body) error
 			}
 			items.wrong++
 		}
-		return broken == nil
+		return broken == nil && (items.wrong == 0 || !s.stops)
 	}
-	for range min(parallel, len(list)) {
-		wg.Go(func() { // ends with the list or an error that is not an item's
+	for range min(s.parallel, len(list)) {
+		wg.Go(func() { // ends with the list or an error that ends the section
 			for {
 				n := int(next.Add(1)) - 1
-				if n >= len(list) || !note(n, addItem(section, n, list[n], add)) {
+				if n >= len(list) || !note(n, addItem(s.name, n, list[n], s.add)) {
 					return
 				}
 			}
@@ -280,6 +288,7 @@ func (i *importing) each(section string, parallel int, add func(item body) error
 	if broken != nil || items.first == nil {
 		return broken
 	}
+	items.left = len(list) - items.good - items.wrong
 	return &items
 }
 
