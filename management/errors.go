@@ -1,6 +1,7 @@
 package management
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -103,6 +104,9 @@ func failureOf(err error) *failure {
 // fail answers with an error.
 func (r *request) fail(err error) {
 	f := failureOf(err)
+	if f == nil && errors.Is(err, context.Canceled) && r.http.Context().Err() != nil {
+		return // the client has gone, and that is all that has failed
+	}
 	if f == nil {
 		r.s.log.Error("a request failed, and its client got an internal error: if the disk is all right, report it with this line", zap.String("method", r.http.Method), zap.String("path", loggedPath(r.http.URL)), zap.Error(err))
 		f = &failure{http.StatusInternalServerError, "internal_error", "the request failed; the broker's log has the reason"}

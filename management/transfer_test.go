@@ -3,11 +3,15 @@ package management
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/leveretmq/leveret/queue/stream"
 )
@@ -216,6 +220,27 @@ func TestTransferKeepsToItsRate(t *testing.T) {
 			t.Errorf("the last line is %s, want %s", lines[len(lines)-1], want)
 		}
 		a.s.Shutdown(t.Context())
+	})
+}
+
+// A client that goes away in the middle is no defect of the broker's.
+func TestTransferWithoutItsClientIsNotLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logged := observer.New(zap.WarnLevel)
+		a := newAPI(t, func(c *Config) { c.Log = zap.New(core) })
+		defer a.s.Shutdown(t.Context())
+		a.do("PUT", "/queues/%2F/s", `{"durable":true,"arguments":{"x-queue-type":"stream"}}`, 201)
+		a.do("PUT", "/queues/%2F/r", "", 201)
+		for range 3 {
+			a.publish("s", "m")
+		}
+		gone, leave := context.WithCancel(t.Context())
+		time.AfterFunc(1500*time.Millisecond, leave)
+		w := a.request("POST", "/queues/%2F/s/copy", `{"to":{"queue":"r"},"rate":1}`, func(r *http.Request) { *r = *r.WithContext(gone) })
+		if w.Body.Len() > 0 || logged.Len() > 0 {
+			t.Errorf("answers %q and logs %v, want neither", w.Body, logged.All())
+		}
+		a.wantPayloads("r", "m", "m")
 	})
 }
 
