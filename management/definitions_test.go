@@ -210,6 +210,23 @@ func TestImportStopsAtAWrongItem(t *testing.T) {
 	a.is("/vhost-limits", `[]`)
 }
 
+// A user whose limits are wrong is not made, and one that there is keeps what it has.
+func TestImportOfUsersWithWrongLimits(t *testing.T) {
+	a := newAPI(t, nil)
+	a.user("old", "management")
+	for limits, reason := range map[string]string{
+		`{"foo":1}`: `Unrecognised terms [{<<"foo">>,1}] in user-limits`,
+		`{"max-channels":3,"max-connections":null}`: "max-connections should be a number, actually was null",
+	} {
+		for _, name := range []string{"new", "old"} {
+			has(t, a.do("POST", "/definitions", `{"users":[{"name":"`+name+`","password":"p","tags":"","limits":`+limits+`}]}`, 400),
+				J{"reason": reason + " (item 0 of users, name '" + name + "')"})
+		}
+	}
+	a.do("GET", "/users/new", "", 404)
+	has(t, a.do("GET", "/users/old", "", 200), J{"tags": []any{"management"}, "limits": J{}})
+}
+
 // RabbitMQ 4.0 exports like this what was cleared, or never had a value.
 func TestImportOfWhatWasCleared(t *testing.T) {
 	a := newAPI(t, nil)

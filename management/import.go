@@ -362,12 +362,12 @@ func (i *importing) addUser(item body) error {
 			item["hashing_algorithm"] = string(auth.MD5)
 		}
 	}
+	limits, _ := item["limits"].(map[string]any)
+	if err := checkUserLimits(limits); err != nil {
+		return err // and no user without its limits
+	}
 	if _, err := i.acting().putUser(name, item); err != nil {
 		return err
-	}
-	limits, isObject := item["limits"].(map[string]any)
-	if !isObject {
-		return nil
 	}
 	return i.acting().setUserLimits(name, limits)
 }

@@ -1,6 +1,7 @@
 package management
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/leveretmq/leveret/auth"
@@ -181,19 +182,35 @@ func putUserLimit(r *request) (reply, error) {
 	if err := b.need("value"); err != nil {
 		return reply{}, err
 	}
-	err = r.acting().setUserLimits(r.arg("user"), body{r.arg("limit"): b["value"]})
+	limits := body{r.arg("limit"): b["value"]}
+	if err := checkUserLimits(limits); err != nil {
+		return reply{}, err
+	}
+	err = r.acting().setUserLimits(r.arg("user"), limits)
 	return done(notFoundIsBad(err, "no_such_user"))
 }
 
-// setUserLimits sets the limits of a user's definition.
-func (c *acting) setUserLimits(user string, limits body) error {
-	for name, value := range limits {
+// checkUserLimits refuses limits of a user that there are none of, or no numbers, in
+// RabbitMQ's words.
+func checkUserLimits(limits body) error {
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		value := limits[name]
 		if !isUserLimit(name) {
 			return badRequest("Unrecognised terms [{%s,%s}] in user-limits", frames.BinaryTerm(name), jsonTerm(value))
 		}
-		n, there, err := limits.integer(name)
-		if !there || err != nil {
+		if _, there, err := limits.integer(name); !there || err != nil {
 			return badRequest("%s should be a number, actually was %s", name, jsonTerm(value))
+		}
+	}
+	return nil
+}
+
+// setUserLimits sets limits of a user that are checked.
+func (c *acting) setUserLimits(user string, limits body) error {
+	for name := range limits {
+		n, _, err := limits.integer(name)
+		if err != nil {
+			return err
 		}
 		if err := c.auth.SetLimit(user, auth.Limit(name), int(n)); err != nil {
 			return err
