@@ -3,8 +3,11 @@ package management
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/vhost"
@@ -172,12 +175,27 @@ func checkLimit(name string, value any) error {
 	if !isVHostLimit(name) {
 		return badRequest("Validation failed\n\nUnrecognised terms [{%s,%s}] in limits\n", frames.BinaryTerm(name), jsonTerm(value))
 	}
-	n, isNumber := value.(json.Number)
-	if _, isInteger := parseInteger(n.String()); !isNumber || !isInteger {
-		return badRequest("Validation failed\n\n%s should be a number, actually was %s\n", name, jsonTerm(value))
+	if reason := wrongLimit(name, value); reason != "" {
+		return badRequest("Validation failed\n\n%s\n", reason)
 	}
 	return nil
 }
+
+// wrongLimit says why a value is no limit; "" if it is one. A float is none, be it a
+// whole number (RabbitMQ 4.0, which has integers of any size).
+func wrongLimit(name string, value any) string {
+	n, isNumber := value.(json.Number)
+	if !isNumber || isFloat(n) {
+		return fmt.Sprintf("%s should be a number, actually was %s", name, jsonTerm(value))
+	}
+	if _, err := n.Int64(); err != nil {
+		return fmt.Sprintf("%s should be from %d to %d, actually was %s", name, math.MinInt64, math.MaxInt64, n)
+	}
+	return ""
+}
+
+// isFloat says whether a number is written as a float.
+func isFloat(n json.Number) bool { return strings.ContainsAny(n.String(), ".eE") }
 
 func isVHostLimit(name string) bool { return name == "max-connections" || name == "max-queues" }
 

@@ -149,6 +149,9 @@ func jsonTerm(v any) string {
 	case string:
 		return frames.BinaryTerm(v)
 	case json.Number:
+		if f, err := v.Float64(); err == nil && isFloat(v) {
+			return frames.FloatTerm(f)
+		}
 		return v.String()
 	case []any:
 		return frames.ListTerm(len(v), func(i int) string { return jsonTerm(v[i]) })

@@ -381,10 +381,18 @@ func TestUserLimitsOfOthers(t *testing.T) {
 	a.is("/user-limits/plain", `[]`)
 }
 
+// RabbitMQ 4.0 takes numbers of any size.
+func TestLimitsThatAreTooLarge(t *testing.T) {
+	a := newAPI(t, nil)
+	const body, reason = `{"value":10000000000000000000000}`, "should be from -9223372036854775808 to 9223372036854775807, actually was 10000000000000000000000"
+	has(t, a.do("PUT", "/user-limits/guest/max-channels", body, 400), J{"reason": "max-channels " + reason})
+	has(t, a.do("PUT", "/vhost-limits/%2F/max-queues", body, 400), J{"reason": "Validation failed\n\nmax-queues " + reason + "\n"})
+}
+
 func TestLimitsThatAreNone(t *testing.T) {
 	a := newAPI(t, nil)
 	for value, term := range map[string]string{
-		`null`: "null", `1.5`: "1.5", `"a"`: `<<"a">>`, `["a",1]`: `[<<"a">>,1]`, `{}`: "#{}", `{"b":[],"a":1}`: `#{<<"a">> => 1,<<"b">> => []}`,
+		`null`: "null", `1.5`: "1.5", `1.0`: "1.0", `1e2`: "100.0", `"a"`: `<<"a">>`, `["a",1]`: `[<<"a">>,1]`, `{}`: "#{}", `{"b":[],"a":1}`: `#{<<"a">> => 1,<<"b">> => []}`,
 	} {
 		body := `{"value":` + value + `}`
 		has(t, a.do("PUT", "/user-limits/guest/max-channels", body, 400), J{"reason": "max-channels should be a number, actually was " + term})

@@ -198,8 +198,13 @@ func checkUserLimits(limits body) error {
 		if !isUserLimit(name) {
 			return badRequest("Unrecognised terms [{%s,%s}] in user-limits", frames.BinaryTerm(name), jsonTerm(value))
 		}
-		if _, there, err := limits.integer(name); !there || err != nil {
-			return badRequest("%s should be a number, actually was %s", name, jsonTerm(value))
+		if text, isText := value.(string); isText {
+			if _, isInteger := parseInteger(text); isInteger {
+				continue
+			}
+		}
+		if reason := wrongLimit(name, value); reason != "" {
+			return badRequest("%s", reason)
 		}
 	}
 	return nil
