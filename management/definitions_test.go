@@ -138,6 +138,7 @@ func TestImportKeepsWhatIsThere(t *testing.T) {
 	has(t, a.do("GET", "/queues/%2F/r", "", 200), J{"durable": true})
 	a.do("GET", "/users/ignored", "", 404)
 	a.do("POST", "/definitions", `{}`, 204)
+	a.do("POST", "/definitions", "", 204)
 }
 
 func TestImportOfOldVHosts(t *testing.T) {
@@ -155,6 +156,7 @@ func TestImportRefusals(t *testing.T) {
 		`{"queues":[{"name":"q"}]}`:                                                      "[{key_missing,vhost}] (item 0 of queues, name 'q')",
 		`{"users":[{"name":"u","password":"p"}]}`:                                        "tags_not_present (item 0 of users, name 'u')",
 		`{"policies":[{"vhost":"/","name":"p","pattern":"","definition":{"nosuch":1}}]}`: "Validation failed\n\n[{<<\"nosuch\">>,1}] are not recognised policy settings (//p) (item 0 of policies, name 'p')",
+		" ":                 "failed_to_parse_json: nothing in it",
 		`{"queues":{}}`:     "queues must be a list",
 		`{"exchanges":[7]}`: "item 0 of exchanges must be an object",
 		`{"bindings":[{"vhost":"/","source":"none","destination":"q","destination_type":"queue","routing_key":"","arguments":{}}]}`: "no exchange 'none' in vhost '/' (item 0 of bindings, source 'none')",

@@ -122,7 +122,7 @@ func (r *request) definitionsBody() (body, error) {
 	if err != nil {
 		return nil, err
 	}
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+	if len(raw) == 0 {
 		return body{}, nil
 	}
 	b, err := parseBody(raw)
