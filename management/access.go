@@ -56,6 +56,16 @@ func administratorOf(r *request) error {
 	return nil
 }
 
+// administratorIfAny is administratorOf for a handler that has use for the vhost if
+// there is one.
+func administratorIfAny(r *request) error {
+	if err := administratorOf(r); err != nil {
+		return err
+	}
+	_ = r.findVHost() // the handler sees it
+	return nil
+}
+
 // monitor is for the view of the whole broker.
 func monitor(r *request) error {
 	if err := r.enter(); err != nil {

@@ -84,6 +84,9 @@ func (r *request) replicaNode() (string, error) {
 
 // noReplicas says why the queue of the path has no replicas; "" if it has.
 func (r *request) noReplicas() string {
+	if r.vhost == nil {
+		return "not_found"
+	}
 	info, err := r.vhost.QueueInfo(r.arg("queue"))
 	if err != nil {
 		return "not_found"

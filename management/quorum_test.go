@@ -27,6 +27,8 @@ func TestReplicas(t *testing.T) {
 		wantReason(t, a.do("DELETE", path+"/delete", body, tt.remove), tt.delReason)
 	}
 	wantReason(t, a.do("POST", "/queues/quorum/%2F/nosuch/replicas/add", `{}`, 400), "[{key_missing,node}]")
+	wantReason(t, a.do("POST", "/queues/quorum/nowhere/q/replicas/add", `{"node":"rabbit@test"}`, 503), "not_found")
+	wantReason(t, a.do("DELETE", "/queues/quorum/nowhere/q/replicas/delete", `{"node":"rabbit@test"}`, 404), "Not Found")
 	wantReason(t, a.do("DELETE", "/queues/quorum/%2F/stream/replicas/delete", `{}`, 400), "[{key_missing,node}]")
 	wantReason(t, a.do("POST", "/queues/quorum/replicas/on/rabbit@test/grow", `{"strategy":"all","vhost_pattern":".*","queue_pattern":".*"}`, 204), "")
 	wantReason(t, a.do("POST", "/queues/quorum/replicas/on/rabbit@test/grow", `{}`, 400),

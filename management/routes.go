@@ -85,7 +85,7 @@ func routes() []route {
 		{"POST", "/queues/{vhost}/{queue}/redrive", inVHost, redriveMessages},
 		{"POST", "/queues/{vhost}/{queue}/actions", inVHost, queueActions},
 		{"GET", "/queues/quorum/{vhost}/{queue}/status", inVHost, quorumStatus},
-		{"POST", "/queues/quorum/{vhost}/{queue}/replicas/add", administrator, addReplica},
+		{"POST", "/queues/quorum/{vhost}/{queue}/replicas/add", administratorIfAny, addReplica},
 		{"DELETE", "/queues/quorum/{vhost}/{queue}/replicas/delete", administrator, deleteReplica},
 		{"POST", "/queues/quorum/replicas/on/{node}/grow", administrator, growReplicas},
 		{"DELETE", "/queues/quorum/replicas/on/{node}/shrink", administrator, shrinkReplicas},
