@@ -46,7 +46,7 @@ func (s *streamSource) get(ctx context.Context) (d queue.Delivery, found bool, e
 	for s.last < s.end {
 		d, found, err := s.take()
 		if found {
-			s.last = d.ID
+			s.last = min(d.ID, s.end) // who goes on begins there
 			return d, d.ID <= s.end, nil
 		}
 		if err != nil || s.q.Figures().First >= uint64(s.end) { // the stream has forgotten the rest

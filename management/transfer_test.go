@@ -337,6 +337,36 @@ func TestCopyOfWhatAStreamForgetsEnds(t *testing.T) {
 	})
 }
 
+// Who goes on from where a copy has ended misses nothing that came meanwhile.
+func TestCopyOfWhatAStreamForgetsEndsAtItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, nil)
+		defer a.s.Shutdown(t.Context())
+		a.do("PUT", "/queues/%2F/s", `{"durable":true,"arguments":{"x-queue-type":"stream","x-stream-max-segment-size-bytes":1000000}}`, 201)
+		for range 10 {
+			a.publishAll("s", 1, make([]byte, 1<<20)) // a segment
+		}
+		s, _ := a.streamSource("s")
+		defer s.close()
+		synctest.Wait()
+		a.do("PUT", "/policies/%2F/small", `{"pattern":"","definition":{"max-length-bytes":1}}`, 201)
+		for range 5 {
+			a.publishAll("s", 1, make([]byte, 1<<20))
+		}
+		synctest.Wait()
+		for found := true; found; {
+			var err error
+			if _, found, err = s.get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if s.last != 10 {
+			t.Errorf("it has read up to %d, want 10, which was the last one", s.last)
+		}
+	})
+}
+
 // A queue that takes no duplicate of what it holds has the message while it is moved.
 func TestUniqueMessagesAreNotMovedBack(t *testing.T) {
 	a := newAPI(t, nil)
