@@ -166,9 +166,5 @@ func clearUserLimits(ctx context.Context, s *session, args []string) error {
 		s.say("Clearing all limits for user %q ...", args[0])
 		return s.clearLimits(ctx, path, missingUser(args[0]))
 	}
-	err := s.api.delete(ctx, path+apiPath(args[1]))
-	if isStatus(err, http.StatusBadRequest) {
-		return nil // no limit has this name, and so nobody has it (RabbitMQ 4.0)
-	}
-	return orMissingUser(err, args[0])
+	return orMissingUser(s.api.delete(ctx, path+apiPath(args[1])), args[0])
 }
