@@ -147,7 +147,7 @@ func (s *session) transfer(ctx context.Context, queue, action string, body map[s
 	for {
 		var a transferAnswer
 		if err := s.api.post(ctx, apiPath("queues", s.opts.vhost, queue, action), body, &a); err != nil {
-			return s.missingQueue(err, queue)
+			return s.missingEnd(err, queue)
 		}
 		if total.Transferred == 0 {
 			ahead = a.Left
@@ -166,6 +166,15 @@ func (s *session) transfer(ctx context.Context, queue, action string, body map[s
 		}
 		body["count"] = next
 	}
+}
+
+// missingEnd is missingQueue for a request that names a target, too: of that the API
+// says itself that it is missing.
+func (s *session) missingEnd(err error, queue string) error {
+	if e, ok := errors.AsType[*apiError](err); ok && e.kind == "not_found" && e.reason != "vhost_not_found" {
+		return err
+	}
+	return s.missingQueue(err, queue)
 }
 
 // streamPart is how many messages of a stream one request is for: as many may be
@@ -225,7 +234,7 @@ func (t *transferAnswer) add(a *transferAnswer) {
 // refused at once has transferred nothing.
 func (s *session) broken(ctx context.Context, err error, queue string, total *transferAnswer) error {
 	if _, refused := errors.AsType[*apiError](err); refused && total.Transferred == 0 {
-		return s.missingQueue(err, queue)
+		return s.missingEnd(err, queue)
 	}
 	code := exitSoftware
 	if e, ok := errors.AsType[*exitError](explained(err)); ok {

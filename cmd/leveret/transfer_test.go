@@ -151,6 +151,29 @@ func TestRedriveOfAStreamAsksOnce(t *testing.T) {
 	}
 }
 
+func TestTransferToNowhere(t *testing.T) {
+	startBroker(t)
+	for _, line := range []string{`declare queue name=q`, `declare queue name=s durable=true arguments={"x-queue-type":"stream"}`} {
+		if code, _, errs := call(t, "", append([]string{"leveret", "admin"}, strings.Split(line, " ")...)...); code != 0 {
+			t.Fatal(errs)
+		}
+	}
+	for line, want := range map[string]string{
+		"queue copy s --to-queue nosuch":       "no queue 'nosuch' in vhost '/'",
+		"queue copy q --to-queue nosuch":       "no queue 'nosuch' in vhost '/'",
+		"queue move q --to-queue nosuch":       "no queue 'nosuch' in vhost '/'",
+		"queue copy s --to-exchange nosuch":    "no exchange 'nosuch' in vhost '/'",
+		"queue move nosuch --to-queue q":       "no queue 'nosuch' in vhost '/'",
+		"queue copy nosuch --to-queue q":       "no queue 'nosuch' in vhost '/'",
+		"queue move q --to-queue q -p nowhere": "no queue 'q' in vhost 'nowhere'",
+	} {
+		code, _, errs := call(t, "", append([]string{"leveret"}, words(line)...)...)
+		if code != exitData || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d, %q, want %d, %s", line, code, errs, exitData, want)
+		}
+	}
+}
+
 func TestTransferAsJSONFails(t *testing.T) {
 	fakeTransfers(t, transferAnswer{Transferred: 1, Unroutable: 3})
 	code, out, errs := call(t, "", "leveret", "queue", "move", "q", "--to-queue", "other", "--json")
