@@ -174,6 +174,17 @@ func TestTransferToNowhere(t *testing.T) {
 	}
 }
 
+func TestNegativeNumbersOfMessages(t *testing.T) {
+	for _, line := range []string{"queue copy s --to-queue q --offset -3", "queue redrive s --offset -1", "dlq redrive s --offset -1",
+		"queue move q --to-queue r -c -5", "queue peek q -c -1", "queue grep q a -c -1"} {
+		asked := fakeTransfers(t)
+		code, _, errs := call(t, "", append([]string{"leveret"}, words(line)...)...)
+		if code != exitUsage || !strings.Contains(errs, "must not be negative") || len(asked()) > 0 {
+			t.Errorf("%s: exit %d, %q, asked for %v; want %d and nothing", line, code, errs, asked(), exitUsage)
+		}
+	}
+}
+
 func TestTransferAsJSONFails(t *testing.T) {
 	fakeTransfers(t, transferAnswer{Transferred: 1, Unroutable: 3})
 	code, out, errs := call(t, "", "leveret", "queue", "move", "q", "--to-queue", "other", "--json")
