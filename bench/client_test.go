@@ -254,14 +254,13 @@ func forward(from, to net.Conn) {
 	from.Close()
 }
 
-// interrupted runs a scenario until the third sample.
-func interrupted(t *testing.T, lines ...string) *Result {
+// interrupted runs a scenario until a sample is as wanted.
+func interrupted(t *testing.T, wanted func(Sample) bool, lines ...string) *Result {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	samples := 0
 	sc := scenario(t, append([]string{"duration: 1h", "warmup: 0s"}, lines...)...)
-	r, err := Run(ctx, startBroker(t), sc, Options{Interval: 20 * time.Millisecond, Progress: func(Sample) {
-		if samples++; samples == 3 {
+	r, err := Run(ctx, startBroker(t), sc, Options{Interval: 20 * time.Millisecond, Progress: func(s Sample) {
+		if wanted(s) {
 			cancel()
 		}
 	}})
@@ -273,14 +272,14 @@ func interrupted(t *testing.T, lines ...string) *Result {
 
 // What is under way then is not lost.
 func TestInterruptedRunMissesNothing(t *testing.T) {
-	r := interrupted(t, "consumer-latency: 20ms", "prefetch: 2", "rate: 10k")
+	r := interrupted(t, func(s Sample) bool { return s.Waiting > 100 }, "consumer-latency: 20ms", "prefetch: 2", "rate: 10k")
 	if r.Missing != 0 || len(r.Notes) != 1 || !strings.HasSuffix(r.Notes[0], "deliveries were still to come when the run was interrupted, and were not waited for") {
 		t.Errorf("%d missing, notes %q", r.Missing, r.Notes)
 	}
 }
 
 func TestInterruptedRunSaysWhatItMeasured(t *testing.T) {
-	r := interrupted(t, "confirm: 100")
+	r := interrupted(t, func(s Sample) bool { return s.Publish > 0 }, "confirm: 100")
 	if !r.Interrupted || r.Published == 0 || r.PublishRate == 0 || len(r.Failures) > 0 {
 		t.Errorf("got %+v", r)
 	}
