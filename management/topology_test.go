@@ -362,7 +362,7 @@ func TestLimits(t *testing.T) {
 	a.do("DELETE", "/vhost-limits/%2F/max-queues", "", 204)
 	a.is("/vhost-limits", `[]`)
 	a.do("PUT", "/vhost-limits/%2F/nosuch", `{"value":1}`, 400)
-	a.do("PUT", "/user-limits/guest/max-channels", `{"value":"3"}`, 204)
+	a.do("PUT", "/user-limits/guest/max-channels", `{"value":3}`, 204)
 	a.is("/user-limits/guest", `[{"user":"guest","value":{"max-channels":3}}]`)
 	a.do("PUT", "/user-limits/nobody/max-channels", `{"value":3}`, 400)
 	a.do("PUT", "/user-limits/guest/max-channels", `{}`, 400)
@@ -392,7 +392,7 @@ func TestLimitsThatAreTooLarge(t *testing.T) {
 func TestLimitsThatAreNone(t *testing.T) {
 	a := newAPI(t, nil)
 	for value, term := range map[string]string{
-		`null`: "null", `1.5`: "1.5", `1.0`: "1.0", `1e2`: "100.0", `"a"`: `<<"a">>`, `["a",1]`: `[<<"a">>,1]`, `{}`: "#{}", `{"b":[],"a":1}`: `#{<<"a">> => 1,<<"b">> => []}`,
+		`null`: "null", `1.5`: "1.5", `1.0`: "1.0", `1e2`: "100.0", `"a"`: `<<"a">>`, `"3"`: `<<"3">>`, `["a",1]`: `[<<"a">>,1]`, `{}`: "#{}", `{"b":[],"a":1}`: `#{<<"a">> => 1,<<"b">> => []}`,
 	} {
 		body := `{"value":` + value + `}`
 		has(t, a.do("PUT", "/user-limits/guest/max-channels", body, 400), J{"reason": "max-channels should be a number, actually was " + term})

@@ -198,11 +198,6 @@ func checkUserLimits(limits body) error {
 		if !isUserLimit(name) {
 			return badRequest("Unrecognised terms [{%s,%s}] in user-limits", frames.BinaryTerm(name), jsonTerm(value))
 		}
-		if text, isText := value.(string); isText {
-			if _, isInteger := parseInteger(text); isInteger {
-				continue
-			}
-		}
 		if reason := wrongLimit(name, value); reason != "" {
 			return badRequest("%s", reason)
 		}
