@@ -1,6 +1,7 @@
 package management
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -16,9 +17,13 @@ func TestScrapeAllocatesNothingPerQueue(t *testing.T) {
 		}
 	}
 	c := newTotalsCollector(s)
-	const budget = 120 // of the tally itself
-	if n := testing.AllocsPerRun(5, func() { c.recent = nil; c.tally() }); n > budget {
-		t.Errorf("a tally of 10,000 queues allocates %v times, want at most %d", n, budget)
+	const budget = 120   // of the tally itself
+	least := math.Inf(1) // what goroutines of an earlier test allocate that are ending is counted, too
+	for range 3 {
+		least = min(least, testing.AllocsPerRun(5, func() { c.recent = nil; c.tally() }))
+	}
+	if least > budget {
+		t.Errorf("a tally of 10,000 queues allocates %v times, want at most %d", least, budget)
 	}
 	if n := c.recent.queueCount; n != 10_000 {
 		t.Errorf("%d queues counted, want 10,000", n)

@@ -337,6 +337,16 @@ func newBenchVHost(t testing.TB, n int) *VHost {
 	return v
 }
 
+// leastAllocs is the least of some counts of testing.AllocsPerRun: that counts what
+// other goroutines allocate, too, and those of an earlier test may be ending.
+func leastAllocs(runs int, f func()) float64 {
+	least := testing.AllocsPerRun(runs, f)
+	for range 4 {
+		least = min(least, testing.AllocsPerRun(runs, f))
+	}
+	return least
+}
+
 func TestPublishAllocatesNothing(t *testing.T) {
 	v := newBenchVHost(t, 10)
 	for _, tt := range []struct{ exchange, key string }{
@@ -355,7 +365,7 @@ func TestPublishAllocatesNothing(t *testing.T) {
 			}
 			p.Flush()
 		}
-		if n := testing.AllocsPerRun(100, batch); n != 0 {
+		if n := leastAllocs(100, batch); n != 0 {
 			t.Errorf("16 messages to %q: %v allocations, want none", tt.exchange, n)
 		}
 	}
