@@ -350,8 +350,9 @@ func (sc *scratch) release() {
 }
 
 // slabSize is how many messages that are read share an allocation, and so are
-// freed together only.
-const slabSize = 36
+// freed together only: 16 KB of them. With 4 KB draining 10 million messages of
+// 100 B takes 4 % more processor time, as the runtime sets up a span for two.
+const slabSize = 146
 
 // A reviver makes the messages of a block's records.
 type reviver struct {
