@@ -5,6 +5,7 @@ import (
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
+	"sync"
 )
 
 // maxRoutes bounds the routes that a publisher keeps.
@@ -328,6 +329,10 @@ func (p *Publisher) activate(s *batchSlot) {
 		s.batch = p.free[n]
 		p.free[n] = nil
 		p.free = p.free[:n]
+		return
+	}
+	if large, ok := largeBatches.Get().(*[]queue.Entry); ok {
+		s.batch = *large
 	}
 }
 
@@ -522,17 +527,36 @@ const (
 	// keeps for its next batches: in number, and in entries each.
 	maxFreeBatches = 32
 	maxFreeBatch   = 1024
+	// maxLargeBatch bounds those that all publishers share, in entries each: a read
+	// of a connection brings no more, a transaction may.
+	maxLargeBatch = 16 << 10
 )
+
+// largeBatches are those that no publisher may keep, *[]queue.Entry. The collector
+// empties it.
+var largeBatches sync.Pool
 
 // release empties the slot and keeps its memory for another one.
 func (p *Publisher) release(s *batchSlot) {
 	batch := s.batch
 	s.batch, s.receipt, s.runs = nil, nil, 0
-	if cap(batch) > maxFreeBatch || len(p.free) >= maxFreeBatches {
-		return
+	switch {
+	case cap(batch) > maxLargeBatch:
+	case cap(batch) > maxFreeBatch:
+		share(batch)
+	case len(p.free) < maxFreeBatches:
+		clear(batch)
+		p.free = append(p.free, batch[:0])
 	}
+}
+
+// share empties a batch and gives its memory to all publishers. Without, small
+// messages that come as fast as they can grow a batch anew with each read: fire-16B
+// and fanout-10 took a tenth more processor time.
+func share(batch []queue.Entry) {
 	clear(batch)
-	p.free = append(p.free, batch[:0])
+	batch = batch[:0]
+	largeBatches.Put(&batch)
 }
 
 // replay puts a message of an exchange's history into the batch for one
