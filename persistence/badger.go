@@ -26,6 +26,8 @@ type badgerEngine struct {
 	files fileWatch
 	ts    uint64       // of the last transaction; owned by the committer
 	gate  sync.RWMutex // see reclaim
+	// reading is held by get, and against it while a value file is removed.
+	reading sync.RWMutex
 }
 
 var _ engine = (*badgerEngine)(nil)
@@ -145,6 +147,8 @@ func (e *badgerEngine) commit(w []write, done func(error)) {
 }
 
 func (e *badgerEngine) get(key []byte, fn func(val []byte, meta byte) error) error {
+	e.reading.RLock()
+	defer e.reading.RUnlock()
 	txn := e.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
 	it, err := txn.Get(key)
@@ -189,7 +193,7 @@ func (e *badgerEngine) reclaim(share float64) error {
 	defer e.files.used.at.Store(0)
 	e.files.advised.Store(0) // reading has mapped old files again
 	for {
-		err := e.db.RunValueLogGC(share)
+		err := e.collect(share)
 		switch {
 		case errors.Is(err, badger.ErrNoRewrite), errors.Is(err, badger.ErrRejected):
 			return nil
@@ -198,6 +202,23 @@ func (e *badgerEngine) reclaim(share float64) error {
 		}
 		e.release() // collection has read a whole file
 	}
+}
+
+// collect takes one file, if there is one to take.
+//
+// Badger 4.9 removes it although somebody may have found a value to be in it and
+// not have read it yet, who then gets an empty one. While there is an iterator it
+// leaves that to its Close, and there nobody is reading.
+func (e *badgerEngine) collect(share float64) error {
+	txn := e.db.NewTransactionAt(math.MaxUint64, false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{keyHead}})
+	defer func() {
+		e.reading.Lock()
+		defer e.reading.Unlock()
+		it.Close()
+	}()
+	return e.db.RunValueLogGC(share)
 }
 
 func (e *badgerEngine) release() {

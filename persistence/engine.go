@@ -18,8 +18,8 @@ type engine interface {
 	// called by one goroutine, and not again before done.
 	commit(w []write, done func(error))
 	// get calls fn with the value of a key; the bytes are only good inside fn,
-	// which must be quick: it holds up the rotation of files. It returns
-	// errNoKey if there is none.
+	// which must be quick: it holds up the rotation and the removal of files. It
+	// must not call get. It returns errNoKey if there is none.
 	get(key []byte, fn func(val []byte, meta byte) error) error
 	// scan calls fn for all keys with a prefix, in order; the key is only good
 	// inside fn, and value reads the value.

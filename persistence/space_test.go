@@ -1,11 +1,14 @@
 package persistence
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +59,60 @@ func TestDeadChunksStayDead(t *testing.T) {
 			}
 			closeTest(t, s)
 		})
+	}
+}
+
+// TestNoFileGoesUnderAReader collects the value log while somebody who reads has
+// found a value to be in a file that is to go, and not read it yet.
+func TestNoFileGoesUnderAReader(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, Options{Dir: dir, Durability: Relaxed})
+	defer closeTest(t, s)
+	l := mustLog(t, s)
+	body := randomBody(40 << 10)
+	const n = 150 // more than a file
+	for id := uint64(1); id <= n; id++ {
+		mustAppend(t, l, Record{ID: id, Body: body})
+	}
+	for id := uint64(2); id <= n; id++ {
+		l.Settle([]uint64{id})
+	}
+	mustAppend(t, l, Record{ID: n + 1})
+	s.keep.pad()
+	eng := s.eng.(*badgerEngine)
+	waitFor(t, s, eng.rests)
+	txn := eng.db.NewTransactionAt(math.MaxUint64, false)
+	defer txn.Discard()
+	chunk := s.liveChunks()[0].id
+	found, err := txn.Get(appendPartKey(nil, chunk, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	collected := make(chan error, 1)
+	err = eng.get(appendChunkKey(nil, keyChunk, chunk), func([]byte, byte) error {
+		go func() { collected <- eng.reclaim(0.3) }()
+		for eng.reading.TryRLock() { // until the collection waits for this reader
+			eng.reading.RUnlock()
+			if len(collected) > 0 {
+				return errors.New("the value log was collected meanwhile")
+			}
+			runtime.Gosched()
+		}
+		return found.Value(func(val []byte) error {
+			if !bytes.Contains(val, body) {
+				return fmt.Errorf("%d bytes that are not the record", len(val))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := <-collected; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "000001.vlog")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the first file was not to stay: %v", err)
 	}
 }
 
