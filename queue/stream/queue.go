@@ -254,6 +254,9 @@ func (q *Queue) haltLocked() {
 	if q.retry != nil {
 		q.retry.Stop()
 	}
+	if q.tracker.timer != nil {
+		q.tracker.timer.Stop()
+	}
 	for _, r := range q.readers {
 		q.saveLocked(r)
 		r.wait |= departed

@@ -24,6 +24,8 @@ type tracker struct {
 	log    persistence.Log
 	last   uint64 // the id of the youngest record
 	places map[string]place
+	timer  *time.Timer // calls saveLate; nil if it never had to
+	late   bool        // the timer runs
 }
 
 // A place is the offset that a consumer gets next.
@@ -33,9 +35,9 @@ const (
 	trackingArgument = "x-stream-automatic-offset-tracking"
 	placeVersion     = 1
 
-	// saveAfter and saveEvery are how far the place in the log may be behind:
-	// in messages, and for how long if the consumer settles any. A consumer that
-	// comes back after a crash gets those again.
+	// saveAfter and saveEvery are how far the place in the log may be behind: in
+	// messages, and for how long. A consumer that comes back after a crash gets
+	// those again.
 	saveAfter = 4096
 	saveEvery = time.Second
 
@@ -144,7 +146,7 @@ type progress struct {
 	first   int      // index in open of the first that is not done
 	settled int      // how many of open are done
 	saved   uint64
-	savedAt time.Time
+	late    bool // something was settled and the place not saved
 }
 
 // tracked says whether the consumer is to be tracked. One whose tag the server
@@ -162,7 +164,7 @@ func (q *Queue) trackLocked(r *reader, from start) start {
 	if p, ok := q.tracker.places[r.sub.Tag]; ok {
 		from = start{kind: atOffset, offset: min(p.offset, q.durable.next)}
 	}
-	r.progress = &progress{savedAt: time.Now()}
+	r.progress = new(progress)
 	return from
 }
 
@@ -212,8 +214,38 @@ func (q *Queue) settleTrackedLocked(r *reader, ds []queue.Delivery, how queue.Ou
 		return
 	}
 	p.settle(ds)
-	if r.wait&departed != 0 || r.at()-p.saved >= saveAfter || time.Since(p.savedAt) >= saveEvery {
+	if r.wait&departed != 0 || r.at()-p.saved >= saveAfter {
 		q.saveLocked(r)
+		return
+	}
+	q.saveLaterLocked(p)
+}
+
+// saveLaterLocked sees to it that a place is in the log in a while, whether
+// anything is settled until then or not.
+func (q *Queue) saveLaterLocked(p *progress) {
+	p.late = true
+	t := &q.tracker
+	switch {
+	case t.late || q.state != running:
+		return
+	case t.timer == nil:
+		t.timer = time.AfterFunc(saveEvery, q.saveLate)
+	default:
+		t.timer.Reset(saveEvery)
+	}
+	t.late = true
+}
+
+// saveLate puts the places that are late in the log.
+func (q *Queue) saveLate() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.tracker.late = false
+	for _, r := range q.readers {
+		if r.progress != nil && r.progress.late {
+			q.saveLocked(r)
+		}
 	}
 }
 
@@ -231,7 +263,7 @@ func (q *Queue) saveLocked(r *reader) {
 	if p == nil || r.seek >= 0 || q.state == gone || r.at() > q.durable.next {
 		return // beyond the end it waits for its x-stream-offset, which will count again
 	}
-	p.saved, p.savedAt = r.at(), time.Now()
+	p.saved, p.late = r.at(), false
 	q.tracker.save(r.sub.Tag, p.saved)
 }
 

@@ -171,9 +171,10 @@ func TestPlacesAreSavedNowAndThen(t *testing.T) {
 				h.Queue.Settle(c.Sub, c.Held(), queue.Accepted)
 			}
 			time.Sleep(saveEvery)
+			synctest.Wait()
 		}
-		if n := log.Written(); n != 9 {
-			t.Errorf("%d records for 50 acks in 10 seconds, want 9", n)
+		if n := log.Written(); n != 10 {
+			t.Errorf("%d records for 50 acks in 10 seconds, want 10", n)
 		}
 		if n := log.Len(); n != 1 {
 			t.Errorf("%d live records of one consumer", n)
@@ -183,6 +184,26 @@ func TestPlacesAreSavedNowAndThen(t *testing.T) {
 		h.Queue.Enqueue(batch)
 		h.Queue.Settle(c.Sub, c.Held(), queue.Accepted)
 		wantPlaces(h, map[string]uint64{"worker": 50 + saveAfter})
+	})
+}
+
+// A consumer that has nothing left to do is not behind in the log for good.
+func TestPlaceOfIdleConsumerIsSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newStream(t)
+		busy, idle := named(h, "busy"), named(h, "idle")
+		publish(h, numbers(0, 5)...)
+		h.Queue.Settle(busy.Sub, busy.Held(), queue.Accepted)
+		h.Queue.Settle(idle.Sub, idle.Held()[:3], queue.Accepted)
+		wantPlaces(h, map[string]uint64{})
+		time.Sleep(saveEvery)
+		synctest.Wait()
+		wantPlaces(h, map[string]uint64{"busy": 5, "idle": 3})
+		publish(h, "5")
+		h.Queue.Settle(busy.Sub, busy.Held(), queue.Accepted)
+		time.Sleep(saveEvery)
+		synctest.Wait()
+		wantPlaces(h, map[string]uint64{"busy": 6, "idle": 3})
 	})
 }
 
