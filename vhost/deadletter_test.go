@@ -59,6 +59,9 @@ func TestDeadLetterBytes(t *testing.T) {
 	if !bytes.Equal(m.Header, before) {
 		t.Error("the dead message's own header has changed")
 	}
+	if &d.Body[0] == &m.Body[0] {
+		t.Error("the dead letter keeps the memory that the dead message came with")
+	}
 	if d.Exchange != "dlx" || d.RoutingKey != "k" || string(d.Body) != "body" || d.TTL != message.NoTTL || d.Time != now.UnixMilli() ||
 		d.Priority != 3 || !d.Persistent || d.Mandatory {
 		t.Errorf("dead letter is %+v", d)

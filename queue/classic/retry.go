@@ -156,6 +156,7 @@ func (q *Queue) delayLocked(it item, due int64) {
 	if d.items == nil {
 		d.items = make(map[queue.ID]item)
 	}
+	it.msg = it.msg.Apart() // it stays longer than those that came with it
 	d.items[it.id] = it
 	d.n++
 	d.bytes += int64(len(it.msg.Body))

@@ -19,6 +19,7 @@ func RunRetry(t *testing.T, factory queue.Factory) {
 		args func(a *queue.Arguments)
 		test func(h *Harness)
 	}{
+		{"WaitingAlone", exponential, testWaitingAlone},
 		{"WaitGrows", exponential, testWaitGrows},
 		{"WaitingBlocksNobody", exponential, testWaitingBlocksNobody},
 		{"DueInOrderOfTime", exponential, testDueInOrder},
@@ -84,6 +85,17 @@ func (h *Harness) wantWaiting(ready, delayed int) {
 	s := h.Queue.Status()
 	if s.Ready != ready || s.Delayed != delayed || s.DelayedBytes != int64(delayed) {
 		h.T.Errorf("%d ready, %d delayed of %d bytes, want %d and %d", s.Ready, s.Delayed, s.DelayedBytes, ready, delayed)
+	}
+}
+
+// A message that waits may be one of many that came in one piece of memory.
+func testWaitingAlone(h *Harness) {
+	m := Persistent("a")
+	h.Send(m)
+	h.nack("a")
+	sleep(100)
+	if d := h.Get(); &d.Msg.Body[0] == &m.Body[0] {
+		h.T.Error("the message that waited keeps the memory that it came with")
 	}
 }
 

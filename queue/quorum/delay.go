@@ -19,6 +19,7 @@ type delay struct {
 // postpone makes a message wait until that time. It is in memory.
 func (m *machine) postpone(id queue.ID, s *slot, due int64) {
 	s.fate = delayed
+	s.msg = s.msg.Apart() // it stays longer than those that came with it
 	if s.expires != 0 {
 		due = min(due, s.expires)
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -347,7 +348,7 @@ func (mo *model) apply(t *testing.T, c *command, fx *effects) {
 		}
 	case opCheckout:
 		for _, h := range fx.handed {
-			if mo.ready[h.ID] != h.Msg {
+			if m := mo.ready[h.ID]; m == nil || !reflect.DeepEqual(m, h.Msg) { // one that waited is a copy
 				t.Fatalf("message %d was handed out and is not ready", h.ID)
 			}
 			move(h.ID, mo.ready, mo.out)
