@@ -195,14 +195,16 @@ func (e Endpoint) user() string {
 	return uri.Username
 }
 
-// dial connects to a vhost of the endpoint.
-func (e Endpoint) dial(vhost string) (*amqp.Connection, error) {
+// dial connects to a vhost of the endpoint. The connection has the mark among its
+// properties.
+func (e Endpoint) dial(vhost, mark string) (*amqp.Connection, error) {
 	uri, err := amqp.ParseURI(e.AMQP)
 	if err != nil {
 		return nil, fmt.Errorf("the URI of the broker is wrong: %w; it looks like amqp://user:password@host:5672", err)
 	}
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName("leveret migrate")
+	properties["leveret_migration"] = mark
 	conn, err := amqp.DialConfig(e.AMQP, amqp.Config{Vhost: vhost, Heartbeat: 30 * time.Second, Properties: properties})
 	if err != nil {
 		return nil, fmt.Errorf("connect to vhost '%s' at %s:%d as %s: %w", vhost, uri.Host, uri.Port, uri.Username, err)

@@ -72,7 +72,7 @@ func startBroker(t *testing.T) Endpoint {
 
 func open(t *testing.T, e Endpoint, vhost string) *amqp.Channel {
 	t.Helper()
-	conn, err := e.dial(vhost)
+	conn, err := e.dial(vhost, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestDefinitionsArrive(t *testing.T) {
 		}
 	}
 	anna := Endpoint{AMQP: strings.Replace(to.AMQP, "guest:guest", "anna:secret", 1)}
-	conn, err := anna.dial("shop")
+	conn, err := anna.dial("shop", "")
 	if err != nil {
 		t.Fatalf("a user's password does not work at the target: %v", err)
 	}
@@ -422,7 +422,7 @@ func TestReturnedMessagesStay(t *testing.T) {
 	m := &migration{from: from, to: to, opts: Options{Watch: func(Event) {}}}
 	var l link
 	defer l.close()
-	if err := l.open(m, "/"); err != nil {
+	if err := l.open(t.Context(), m, "/"); err != nil {
 		t.Fatal(err)
 	}
 	q := &Queue{VHost: "/", Name: "q", Type: "classic"}
@@ -457,7 +457,7 @@ func TestOnlyRefusedMessagesStay(t *testing.T) {
 	m := &migration{from: from, to: to, opts: Options{Watch: func(Event) {}, Prefetch: 10}}
 	var l link
 	defer l.close()
-	if err := l.open(m, "/"); err != nil {
+	if err := l.open(t.Context(), m, "/"); err != nil {
 		t.Fatal(err)
 	}
 	q := &Queue{VHost: "/", Name: "q", Type: "classic"}
@@ -610,7 +610,7 @@ func TestStreamsAreCopiedOnce(t *testing.T) {
 	if r := run(t, from, to, Options{}); !r.Complete() || r.Moved != 0 {
 		t.Fatalf("the third run: %+v", r)
 	}
-	conn, err := to.dial("/")
+	conn, err := to.dial("/", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -713,5 +713,23 @@ func TestPrefetchBySize(t *testing.T) {
 		if got := m.prefetch(&Queue{Type: tt.kind, listed: listing{Ready: tt.ready, Bytes: tt.bytes}}); got != tt.want {
 			t.Errorf("%+v: prefetch %d", tt, got)
 		}
+	}
+}
+
+// A broker may have several addresses: by another one it is the same broker.
+func TestNoQueueIsMovedIntoItself(t *testing.T) {
+	source, other := startBroker(t), startBroker(t)
+	declare(t, open(t, source, "/"), "q", nil)
+	publish(t, open(t, source, "/"), "", "q", amqp.Publishing{Body: []byte("m")})
+	target := Endpoint{AMQP: source.AMQP, API: &API{Base: strings.Replace(source.API.Base, "127.0.0.1", "localhost", 1), User: "guest", Password: "guest"}}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	report, err := Run(ctx, source, target, Options{})
+	if err != nil || len(report.Queues) != 1 || report.Queues[0].State != Failed || report.Queues[0].Reason != errOneBroker.Error() {
+		t.Errorf("a queue moved into itself: error %v, queues %+v; want it failed: %v", err, report.Queues, errOneBroker)
+	}
+	report, err = Run(ctx, source, other, Options{})
+	if err != nil || !report.Complete() || report.Moved != 1 {
+		t.Errorf("to another broker: error %v, report %+v; want 1 message moved", err, report)
 	}
 }

@@ -3,6 +3,7 @@ package migrate
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -203,22 +204,44 @@ type link struct {
 }
 
 // open makes sure that the connections are there.
-func (l *link) open(m *migration, vhost string) error {
+func (l *link) open(ctx context.Context, m *migration, vhost string) error {
 	if l.from != nil && l.vhost == vhost && !l.from.IsClosed() && !l.to.IsClosed() {
 		return nil
 	}
 	l.close()
-	from, err := m.from.dial(vhost)
+	mark := rand.Text()
+	from, err := m.from.dial(vhost, mark)
 	if err != nil {
 		return fmt.Errorf("source: %w", err)
 	}
-	to, err := m.to.dial(vhost)
+	to, err := m.to.dial(vhost, mark)
 	if err != nil {
 		_ = from.Close() // nothing was done with it
 		return fmt.Errorf("target: %w", err)
 	}
 	l.vhost, l.from, l.to = vhost, from, to
+	if m.to.has(ctx, from, mark) {
+		l.close()
+		return errOneBroker
+	}
 	return nil
+}
+
+// errOneBroker says that a queue would be moved into itself, which never ends.
+var errOneBroker = errors.New("source and target are one broker; name another with --to")
+
+// has says whether a connection with the mark is one to this endpoint's broker: what
+// addresses do not tell, as those of one broker may be several. Where something between
+// gives the connection other addresses it is not found.
+func (e Endpoint) has(ctx context.Context, c *amqp.Connection, mark string) bool {
+	var found struct {
+		Properties struct {
+			Mark string `json:"leveret_migration"`
+		} `json:"client_properties"`
+	}
+	name := fmt.Sprintf("%s -> %s", c.LocalAddr(), c.RemoteAddr()) // RabbitMQ 4.0
+	err := e.API.do(ctx, http.MethodGet, apiPath("connections", name), nil, &found)
+	return err == nil && found.Properties.Mark == mark // what is wrong with the API is told where it is needed
 }
 
 // close ends the connections; what matters was settled before.
@@ -248,7 +271,7 @@ func (m *migration) move(ctx context.Context, l *link, q *Queue) {
 		q.After = q.Before
 		return
 	}
-	if err := l.open(m, q.VHost); err != nil {
+	if err := l.open(ctx, m, q.VHost); err != nil {
 		q.fail(Failed, "%v", err)
 		return
 	}
@@ -269,7 +292,7 @@ func (m *migration) move(ctx context.Context, l *link, q *Queue) {
 	if err != nil && q.State == "" {
 		q.fail(Failed, "%v", explain(err))
 	}
-	m.count(l, q)
+	m.count(ctx, l, q)
 }
 
 // explain adds what to do about an error of one of the brokers.
@@ -289,8 +312,8 @@ func explain(err error) error {
 }
 
 // count looks how many messages the queue has now on both sides.
-func (m *migration) count(l *link, q *Queue) {
-	if l.open(m, q.VHost) != nil {
+func (m *migration) count(ctx context.Context, l *link, q *Queue) {
+	if l.open(ctx, m, q.VHost) != nil {
 		return // the reason is there already
 	}
 	if n, err := ready(l.from, q.Name); err == nil {
