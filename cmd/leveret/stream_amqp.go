@@ -21,9 +21,12 @@ const consumeTag = "leveret"
 // consumeAMQP consumes over AMQP: the broker sends what comes at once, and what
 // was not printed goes back to the queue, even if the program is killed.
 func (s *session) consumeAMQP(ctx context.Context, uri, queue string, limit int) error {
+	if _, err := amqp.ParseURI(uri); err != nil { // the error would show the URI, with the password
+		return exitf(exitUsage, "the URI of a broker is wrong; it looks like amqp://user:password@host:5672/vhost, with special characters of the password as %%40")
+	}
 	c, err := amqp.Dial(uri)
 	if err != nil {
-		return exitf(exitUnavailable, "cannot connect to the broker: %v; --uri is as in amqp://user:password@host:5672/vhost", err)
+		return dialError(err)
 	}
 	defer c.Close()
 	ch, err := c.Channel()
@@ -47,6 +50,15 @@ func (s *session) consumeAMQP(ctx context.Context, uri, queue string, limit int)
 		err = whyEnded(closed, err)
 	}
 	return amqpError(err)
+}
+
+// dialError gives what kept from connecting an exit code.
+func dialError(err error) error {
+	code := exitUnavailable
+	if e, ok := errors.AsType[*amqp.Error](err); ok && (e.Code == amqp.AccessRefused || e.Code == amqp.NotAllowed) {
+		code = exitNoAccess
+	}
+	return exitf(code, "cannot connect to the broker: %v; --uri is as in amqp://user:password@host:5672/vhost", err)
 }
 
 // whyEnded is why deliveries have ended: what closed the channel, or err; else the

@@ -33,10 +33,13 @@ func TestConsumeOverAMQP(t *testing.T) {
 	for uri, want := range map[string]int{
 		uri:                      exitData, // no such queue
 		"amqp://" + nobody + "/": exitUnavailable,
-		"amqp://guest:wrong@" + addr.String() + "/": exitUnavailable,
+		"amqp://guest:wrong@" + addr.String() + "/": exitNoAccess,
+		uri + "nowhere":       exitNoAccess, // no such virtual host
+		"amqp://guest:secret": exitUsage,
+		"q":                   exitUsage,
 	} {
-		if code, _, errs := call(t, "", "leveret", "consume", "nothing", "--uri", uri); code != want {
-			t.Errorf("%s: exit %d, want %d; %s", uri, code, want, errs)
+		if code, _, errs := call(t, "", "leveret", "consume", "nothing", "--uri", uri); code != want || strings.Contains(errs, "secret") {
+			t.Errorf("%s: exit %d, want %d and no password; %s", uri, code, want, errs)
 		}
 	}
 }
