@@ -78,6 +78,9 @@ func (c *command) cobra(o *options, before bool) *cobra.Command {
 			if err := emptyName(c.use, args); err != nil {
 				return err
 			}
+			if err := negativeNumber(cmd.Flags()); err != nil {
+				return err
+			}
 			s, err := open(cmd, o)
 			if err != nil {
 				return err

@@ -54,11 +54,7 @@ func targetFlags(f *pflag.FlagSet) {
 func (s *session) chosen() (map[string]any, error) {
 	body := map[string]any{}
 	for _, name := range []string{"count", "offset"} { // what is not given the API knows
-		n, _ := s.flags.GetInt(name) // not all commands have both
-		if n < 0 {
-			return nil, exitf(exitUsage, "--%s must not be negative, and is %d", name, n)
-		}
-		if n > 0 {
+		if n, _ := s.flags.GetInt(name); n > 0 { // not all commands have both
 			body[name] = n
 		}
 	}

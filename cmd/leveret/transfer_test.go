@@ -176,7 +176,8 @@ func TestTransferToNowhere(t *testing.T) {
 
 func TestNegativeNumbersOfMessages(t *testing.T) {
 	for _, line := range []string{"queue copy s --to-queue q --offset -3", "queue redrive s --offset -1", "dlq redrive s --offset -1",
-		"queue move q --to-queue r -c -5", "queue peek q -c -1", "queue grep q a -c -1"} {
+		"queue move q --to-queue r -c -5", "queue peek q -c -1", "queue grep q a -c -1",
+		"queue tail q --last -1", "queue unacked q -c -1", "get q -c -1", "consume q -c -1", "publish -k q m -c -1"} {
 		asked := fakeTransfers(t)
 		code, _, errs := call(t, "", append([]string{"leveret"}, words(line)...)...)
 		if code != exitUsage || !strings.Contains(errs, "must not be negative") || len(asked()) > 0 {

@@ -135,6 +135,16 @@ func emptyName(use string, args []string) error {
 	return nil
 }
 
+// negativeNumber refuses what could be no number of messages, nor where to begin.
+func negativeNumber(flags *pflag.FlagSet) error {
+	for _, name := range []string{"count", "last", "offset"} {
+		if n, err := flags.GetInt(name); err == nil && n < 0 { // not all commands have them
+			return exitf(exitUsage, "--%s must not be negative, and is %d", name, n)
+		}
+	}
+	return nil
+}
+
 // flagError says of an option's wrong value what it should be.
 func flagError(_ *cobra.Command, err error) error {
 	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
