@@ -144,7 +144,7 @@ func (o *benchOptions) add(f *pflag.FlagSet) {
 func addScenarioFlags(flags *pflag.FlagSet) {
 	standard := bench.NewScenario()
 	for _, s := range bench.Settings() {
-		flags.Var(&flagText{shown: s.Text(standard)}, s.Name, s.Usage)
+		flags.Var(&flagText{shown: s.Text(standard), onOff: s.Switch}, s.Name, s.Usage)
 		if s.Switch {
 			flags.Lookup(s.Name).NoOptDefVal = "true"
 		}

@@ -307,3 +307,21 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 }
+
+// Help is read for a command's own options: those of all commands come behind them.
+func TestHelpBeginsWithOwnOptions(t *testing.T) {
+	_, out, _ := call(t, "", "leveret", "queue", "copy", "--help")
+	at := -1
+	for _, option := range []string{"--count int", "--to-queue queue", "--offset offset", "--vhost host", "--url address", "--help"} {
+		next := strings.Index(out, option)
+		if next <= at {
+			t.Errorf("%s is at %d, want it behind %d in\n%s", option, next, at, out)
+		}
+		at = next
+	}
+	for _, line := range [][]string{{"serve", "--in-memory"}, {"bench", "--persistent"}} {
+		if _, out, _ := call(t, "", "leveret", line[0], "--help"); !strings.Contains(out, line[1]+"  ") || strings.Contains(out, line[1]+" value") {
+			t.Errorf("%s --help asks for a value of %s:\n%s", line[0], line[1], out)
+		}
+	}
+}

@@ -91,6 +91,7 @@ func (c *command) cobra(o *options, before bool) *cobra.Command {
 			return explained(c.run(cmd.Context(), s, args))
 		},
 	}
+	cmd.Flags().SortFlags = false // its own come first in the help
 	if c.flags != nil {
 		c.flags(cmd.Flags())
 		completeFlags(cmd, o)

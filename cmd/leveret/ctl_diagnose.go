@@ -32,14 +32,14 @@ func diagnoseCommands() []command {
 		{use: "check_if_any_deprecated_features_are_used", short: "Check that no feature is in use that RabbitMQ advises against", args: cobra.NoArgs, run: checkDeprecated},
 		{use: "check_if_cluster_has_classic_queue_mirroring_policy", short: "Check that no policy asks for mirrored queues, which there are not", args: cobra.NoArgs, run: checkMirroring},
 		{use: "check_if_new_quorum_queue_replicas_have_finished_initial_sync", short: "Check that virtual hosts run: on one node there are no replicas", args: cobra.NoArgs, run: checkVHosts},
-		{use: "rebalance KIND", short: "Spread the leaders of queues over the nodes: nothing to do on one", args: cobra.ExactArgs(1), run: rebalance, values: []string{"all", "quorum", "stream"},
+		{use: "rebalance all|quorum|stream", short: "Spread the leaders of queues over the nodes: nothing to do on one", args: cobra.ExactArgs(1), run: rebalance, values: []string{"all", "quorum", "stream"},
 			flags: func(f *pflag.FlagSet) {
 				f.String("vhost-pattern", ".*", "taken and ignored: there is one node")
 				f.String("queue-pattern", ".*", "taken and ignored: there is one node")
 			}},
 		{use: "log_tail", short: "Print the last lines of the log file, if it is on this machine", args: cobra.NoArgs, run: logTail,
 			flags: func(f *pflag.FlagSet) { f.IntP("number", "N", 50, "how many `lines`") }},
-		{use: "tls_versions", short: "List the versions of TLS that this program can", args: cobra.NoArgs, run: tlsVersions},
+		{use: "tls_versions", short: "List the versions of TLS that this program speaks", args: cobra.NoArgs, run: tlsVersions},
 		{use: "cipher_suites", short: "List the cipher suites that this program takes by default", args: cobra.NoArgs, run: cipherSuites,
 			flags: func(f *pflag.FlagSet) {
 				f.String("format", "openssl", "`names` of OpenSSL or of the standards: openssl or iana")

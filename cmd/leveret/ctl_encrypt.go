@@ -18,7 +18,7 @@ func encryptCommands() []command {
 		d := config.DefaultEncryption()
 		f.String("cipher", d.Cipher, "the `cipher`: "+strings.Join(config.Ciphers(), ", "))
 		f.String("hash", d.Hash, "the `hash` that makes the key: "+strings.Join(config.Hashes(), ", "))
-		f.Int("iterations", d.Iterations, "how `often`; each makes guessing the passphrase harder")
+		f.Int("iterations", d.Iterations, "`number` of rounds that make the key of the passphrase; more make guessing harder")
 	}
 	return []command{
 		{use: "encode VALUE [PASSPHRASE]", short: "Encrypt a value for advanced.config; without an argument the passphrase is read from standard input",

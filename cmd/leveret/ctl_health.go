@@ -37,7 +37,7 @@ func healthCommands() []command {
 		{use: "check_virtual_hosts", short: "Check that all virtual hosts run", args: cobra.NoArgs, run: checkVHosts},
 		{use: "check_certificate_expiration", short: "Check that no certificate ends soon", args: cobra.NoArgs, run: checkCertificates,
 			flags: func(f *pflag.FlagSet) {
-				f.Int("within", 4, "how `many` units ahead")
+				f.Int("within", 4, "`number` of units ahead")
 				f.String("unit", "weeks", "days, weeks, months or years")
 			}},
 		{use: "check_if_node_is_quorum_critical", short: "Check that quorum queues survive the end of this node", args: cobra.NoArgs, run: checkQuorumCritical},

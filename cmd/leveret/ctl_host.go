@@ -33,7 +33,7 @@ func hostCommands() []command {
 		{use: "reclaim_quorum_memory QUEUE", short: "Free memory of a quorum queue: nothing to do", args: cobra.ExactArgs(1), run: reclaim},
 		{use: "post_upgrade", short: "What is to be done after an upgrade: nothing on one node", args: cobra.NoArgs, run: postUpgrade},
 		{use: "list_policies_with_classic_queue_mirroring", short: "List the policies that ask for mirrored queues: none", args: cobra.NoArgs, run: mirroringPolicies("policies")},
-		{use: "list_operator_policies_with_classic_queue_mirroring", short: "The same of operator policies", args: cobra.NoArgs, run: mirroringPolicies("operator policies")},
+		{use: "list_operator_policies_with_classic_queue_mirroring", short: "List the operator policies that ask for mirrored queues: none", args: cobra.NoArgs, run: mirroringPolicies("operator policies")},
 		{use: "remove_classic_queue_mirroring_from_policies", short: "Take mirroring out of policies: there is none", args: cobra.NoArgs, run: removeMirroring},
 	}
 }

@@ -16,7 +16,7 @@ func lifecycleCommands() []command {
 		{use: "shutdown", short: "As stop", args: cobra.NoArgs, run: stopBroker,
 			flags: func(f *pflag.FlagSet) {
 				f.Bool("wait", true, "wait for the end of the process")
-				f.Bool("no-wait", false, "do not")
+				f.Bool("no-wait", false, "do not wait for it")
 			}},
 		{use: "stop_app", short: "As drain: refuse clients and close the connections; the process stays", args: cobra.NoArgs, run: stopApp},
 		{use: "start_app", short: "As revive: accept clients again", args: cobra.NoArgs, run: startApp},

@@ -21,7 +21,7 @@ func limitCommands() []command {
 				f.Bool("global", false, "of all users")
 			}},
 		{use: "set_user_limits USER LIMITS", short: `Set limits of a user, as in '{"max-connections": 10, "max-channels": 100}'`, args: cobra.ExactArgs(2), run: setUserLimits},
-		{use: "clear_user_limits USER LIMIT", short: "Remove a limit of a user, or all", args: cobra.ExactArgs(2), run: clearUserLimits},
+		{use: "clear_user_limits USER LIMIT", short: "Remove a limit of a user, as max-channels, or all of them: all", args: cobra.ExactArgs(2), run: clearUserLimits},
 	}
 }
 

@@ -41,7 +41,7 @@ func stateCommands() []command {
 			flags: func(f *pflag.FlagSet) { f.Bool("opt-in", false, "taken and ignored") }},
 		{use: "log_location", short: "Say where the log is", args: cobra.NoArgs, run: logLocation,
 			flags: func(f *pflag.FlagSet) { f.BoolP("all", "a", false, "all places: it is one") }},
-		{use: "rotate_logs", short: "Accepted: the log is standard output", args: cobra.NoArgs, run: logLocation},
+		{use: "rotate_logs", short: "Accepted: a log file rotates by itself, as log.file.rotation says, and is opened anew at SIGHUP", args: cobra.NoArgs, run: logLocation},
 	}...)
 }
 

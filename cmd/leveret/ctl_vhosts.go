@@ -25,7 +25,7 @@ func vhostCommands() []command {
 		{use: "update_vhost_metadata VHOST", short: "Change a virtual host's description, tags or default queue type", args: cobra.ExactArgs(1), run: updateVHost, flags: metadata},
 		{use: "delete_vhost VHOST", short: "Delete a virtual host with everything in it", args: cobra.ExactArgs(1), run: deleteVHost},
 		{use: "trace_on [VHOST]", short: "Copy all messages of a virtual host to the exchange amq.rabbitmq.trace", args: cobra.MaximumNArgs(1), run: traceOn},
-		{use: "trace_off [VHOST]", short: "Stop copying them", args: cobra.MaximumNArgs(1), run: traceOff},
+		{use: "trace_off [VHOST]", short: "Stop copying the messages of a virtual host", args: cobra.MaximumNArgs(1), run: traceOff},
 	}...)
 }
 

@@ -68,8 +68,8 @@ func migrateCommand() *cobra.Command {
 	flags.BoolVar(&f.definitionsOnly, "no-messages", false, "the same as --definitions-only")
 	flags.BoolVar(&f.noDefinitions, "no-definitions", false, "messages only; the target must have the queues")
 	flags.BoolVar(&f.opts.DryRun, "dry-run", false, "change nothing, say what would be moved")
-	flags.IntVar(&f.opts.Parallel, "parallel", 4, "`how many` queues at a time")
-	flags.IntVar(&f.opts.Prefetch, "prefetch", 0, "`how many` messages of a queue are under way at most (default by their size, up to 500)")
+	flags.IntVar(&f.opts.Parallel, "parallel", 4, "`number` of queues at a time")
+	flags.IntVar(&f.opts.Prefetch, "prefetch", 0, "`number` of messages of a queue that are under way at most (default by their size, up to 500)")
 	flags.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
 	return cmd
 }

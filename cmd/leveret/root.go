@@ -80,7 +80,7 @@ func versionCommand() *cobra.Command {
 func addSettings(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	for _, s := range config.Settings() {
-		flags.Var(&flagText{shown: s.Default}, s.Name, s.Usage+" ["+s.Env()+"]")
+		flags.Var(&flagText{shown: s.Default, onOff: s.Switch}, s.Name, s.Usage+" ["+s.Env()+"]")
 		if s.Switch {
 			flags.Lookup(s.Name).NoOptDefVal = "true"
 		}
@@ -103,6 +103,7 @@ func givenFlags(flags *pflag.FlagSet) map[string]string {
 type flagText struct {
 	text, shown string
 	given       bool
+	onOff       bool // it may stand without a value
 }
 
 // Set is called by pflag for each time the flag is given; the last one counts.
@@ -119,5 +120,6 @@ func (f *flagText) String() string {
 	return f.shown
 }
 
-// Type is the name of a value in the help, if the usage has none.
-func (f *flagText) Type() string { return "value" }
+// Type is the name of a value in the help, if the usage has none; one of "bool" is
+// not shown.
+func (f *flagText) Type() string { return or(f.onOff, "bool", "value") }

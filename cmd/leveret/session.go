@@ -52,18 +52,19 @@ func (o *options) add(to *pflag.FlagSet) {
 func (o *options) flags() *pflag.FlagSet {
 	holder := &cobra.Command{} // completions are found by the flag, whatever has it
 	f := holder.Flags()
-	f.StringVar(&o.url, "url", "", "`address` of the HTTP API (default: the socket in the data folder, then http://127.0.0.1:15672) [LEVERET_URL]")
-	f.StringVar(&o.dataDir, "data-dir", "", "`folder` of the broker's data, with the socket that needs no login [LEVERET_DATA_DIR]")
-	f.StringVar(&o.user, "user", "", "`name` to log in with (default: none over the socket, else guest) [LEVERET_USER]")
-	f.StringVar(&o.password, "password", "", "`password` to log in with (default guest); the variable keeps it out of sight [LEVERET_PASSWORD]")
+	f.SortFlags = false
 	f.StringVarP(&o.vhost, "vhost", "p", "/", "virtual `host`")
-	f.StringVarP(&o.node, "node", "n", "", "`name` of the node that is meant: the command fails if the broker has another; see --url for where it is")
 	f.StringVar(&o.formatter, "formatter", "table", "`format` of the output: table, json, pretty_table, csv or erlang")
 	f.BoolVar(&o.json, "json", false, "short for --formatter json")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "say nothing but the result")
 	f.BoolVarP(&o.silent, "silent", "s", false, "as --quiet, and no table headers")
 	f.BoolVar(&o.noHeaders, "no-table-headers", false, "no table headers")
 	f.IntVarP(&o.timeout, "timeout", "t", 60, "how many `seconds` to wait for the broker; 0 is forever")
+	f.StringVar(&o.url, "url", "", "`address` of the HTTP API (default: the socket in the data folder, then http://127.0.0.1:15672) [LEVERET_URL]")
+	f.StringVar(&o.dataDir, "data-dir", "", "`folder` of the broker's data, with the socket that needs no login [LEVERET_DATA_DIR]")
+	f.StringVar(&o.user, "user", "", "`name` to log in with (default: none over the socket, else guest) [LEVERET_USER]")
+	f.StringVar(&o.password, "password", "", "`password` to log in with (default guest); the variable keeps it out of sight [LEVERET_PASSWORD]")
+	f.StringVarP(&o.node, "node", "n", "", "`name` of the node that is meant: the command fails if the broker has another; see --url for where it is")
 	f.BoolP("longnames", "l", false, "ignored")
 	f.Bool("script-mode", false, "ignored")
 	for _, name := range []string{"longnames", "script-mode"} {
