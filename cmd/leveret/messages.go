@@ -119,6 +119,11 @@ func (s *session) onlyLines(args []string) error {
 	return nil
 }
 
+// messageProperties are the properties of a message but for its headers. The API passes
+// over others, like RabbitMQ's.
+var messageProperties = []string{"content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to",
+	"expiration", "message_id", "timestamp", "type", "user_id", "app_id", "cluster_id"}
+
 // outgoing is what the flags say of a message.
 func (s *session) outgoing() (outgoing, error) {
 	m := outgoing{Exchange: s.flag("exchange"), RoutingKey: s.flag("key"), Properties: map[string]any{"delivery_mode": 2}}
@@ -131,6 +136,9 @@ func (s *session) outgoing() (outgoing, error) {
 		name, value, ok := strings.Cut(p, "=")
 		if !ok {
 			return m, exitf(exitUsage, "the property %q has no value; write name=value", p)
+		}
+		if !slices.Contains(messageProperties, name) {
+			return m, exitf(exitUsage, "there is no property %q; there are %s, and --header is for headers", name, strings.Join(messageProperties, ", "))
 		}
 		m.Properties[name] = value
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil && (name == "priority" || name == "delivery_mode" || name == "timestamp") {

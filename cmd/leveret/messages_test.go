@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -87,5 +88,26 @@ func TestGetOfALongQueueByRabbitmqadmin(t *testing.T) {
 			t.Errorf("get %s of %d: exit %d, asks for %v, %d messages, %q, %v; want %v, %d messages",
 				tt.args, tt.inQueue, code, *asked, len(list), errs, err, tt.asked, tt.got)
 		}
+	}
+}
+
+// A misspelt property would be left out of the message, and nobody told.
+func TestPublishRefusesUnknownProperties(t *testing.T) {
+	startBroker(t)
+	call(t, "", "rabbitmqadmin", "declare", "queue", "name=q")
+	for _, property := range []string{"content-type=text/plain", "prio=5", "headers={}"} {
+		name, _, _ := strings.Cut(property, "=")
+		code, _, errs := call(t, "", "leveret", "publish", "-k", "q", "--property", property, "m")
+		if want := fmt.Sprintf("there is no property %q; there are content_type, ", name); code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("--property %s: exit %d, %q; want %d and %s", property, code, errs, exitUsage, want)
+		}
+	}
+	for _, name := range messageProperties {
+		if code, _, errs := call(t, "", "leveret", "publish", "-k", "q", "--property", name+"=1", "m"); name != "user_id" && code != 0 {
+			t.Errorf("--property %s: exit %d, %s", name, code, errs)
+		}
+	}
+	if _, out, _ := call(t, "", "rabbitmqctl", "-s", "list_queues", "messages"); out != "12\n" {
+		t.Errorf("%q messages are there, want those with a known property", out)
 	}
 }
