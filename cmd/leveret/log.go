@@ -150,11 +150,11 @@ func (l *programLog) close() {
 // openLogFile opens a file that is logged to, with its folder.
 func openLogFile(path string, rule config.Rotation) (*logFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, fmt.Errorf("make the folder of the log file: %w; name another file with log.file", err)
+		return nil, fmt.Errorf("make the folder of the log file: %w; name another file with log.file (--log-file, LEVERET_LOG_FILE)", err)
 	}
 	f, err := newLogFile(path, rule, time.Now)
 	if err != nil {
-		return nil, fmt.Errorf("open the log file: %w; name another file with log.file", err)
+		return nil, fmt.Errorf("open the log file: %w; name another file with log.file (--log-file, LEVERET_LOG_FILE)", err)
 	}
 	return f, nil
 }
