@@ -10,9 +10,10 @@ import (
 	"github.com/leveretmq/leveret/queue/record"
 )
 
-// Commands and snapshots are bytes to whoever replicates them. All integers are
-// varints in their shortest form (signed ones zigzag), byte strings and lists
-// have their length before them. A command is
+// Commands and snapshots are bytes to whoever replicates them; on one node nobody does,
+// and only tests encode them: a machine that is told them again, or made of a snapshot,
+// has to be in the same state. All integers are varints in their shortest form (signed
+// ones zigzag), byte strings and lists have their length before them. A command is
 //
 //	version 1 byte, op 1 byte, time, then what the op has:
 //	  enqueue            first, messages
