@@ -7,9 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/queuetest"
@@ -17,25 +14,7 @@ import (
 
 func TestRetryContract(t *testing.T) { queuetest.RunRetry(t, New) }
 
-// The log says what is wrong, with which queue, and what to do.
-func TestBrokenReadIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // it is read again after a second
-		core, logged := observer.New(zap.WarnLevel)
-		a := queue.NewArguments()
-		h := queuetest.NewWith(t, New, queue.Spec{Durable: true, Arguments: &a}, queue.Env{Log: zap.New(core)})
-		h.Send(queuetest.Persistent("a"))
-		h.Reopen()
-		h.Store.FailLoads(fmt.Errorf("broken disk"))
-		if _, _, ok, err := h.Queue.Get(true); ok || err == nil {
-			t.Errorf("Get() = ok %t, error %v, want an error", ok, err)
-		}
-		const want = "messages cannot be read from the store and stay there; it is tried again every second: look at the disk"
-		if lines := logged.All(); len(lines) != 1 || lines[0].Message != want || lines[0].ContextMap()["queue"] != "queue 'q' in vhost '/'" {
-			t.Errorf("logged %v, want one line with the queue and %q", lines, want)
-		}
-		h.Store.FailLoads(nil)
-	})
-}
+func TestBrokenReadIsLogged(t *testing.T) { queuetest.RunBrokenRead(t, New) }
 
 func TestRetryOnDisk(t *testing.T) { queuetest.RunRetryOnDisk(t, New) }
 
