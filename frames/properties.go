@@ -93,6 +93,19 @@ func (p *Properties) Parse(b []byte) error {
 	return nil
 }
 
+// TimestampOf is the timestamp in a property block, in seconds since the Unix
+// epoch; 0 if it has none.
+func TimestampOf(block []byte) uint64 {
+	if len(block) < 2 || binary.BigEndian.Uint16(block)&FlagTimestamp == 0 {
+		return 0
+	}
+	var p Properties
+	if p.Parse(block) != nil {
+		return 0
+	}
+	return p.Timestamp
+}
+
 // propertyReader takes properties off the front of b; after an error it
 // returns zeroes.
 type propertyReader struct {

@@ -118,7 +118,7 @@ func queueMetrics() []queueFigure {
 		estimate("process_memory_bytes", "Memory that queues take in bytes, estimated", func(q *queueSample) int64 { return q.memory }),
 		estimate("consumer_capacity", "How much of the time consumers could take messages, from 0 to 1", func(q *queueSample) int64 { return q.keepUp }),
 		estimate("consumer_utilisation", "The same as consumer capacity", func(q *queueSample) int64 { return q.keepUp }),
-		{family: queueFigures, name: "queue_head_message_timestamp", help: "Unix time in seconds at which the oldest ready message came; NaN if there is none",
+		{family: queueFigures, name: "queue_head_message_timestamp", help: "Property timestamp of the oldest ready message; NaN if it has none",
 			value: func(q *queueSample) float64 { return q.head }},
 		count(queueDelivery, "get_ack", "Messages got with basic.get, to be acknowledged", mGet, func(st *queue.Status) uint64 { return st.Got }),
 		count(queueDelivery, "get", "Messages got with basic.get without acknowledgement", mGetNoAck, func(st *queue.Status) uint64 { return st.GotNoAck }),

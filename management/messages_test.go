@@ -181,3 +181,25 @@ func TestDeleteConditions(t *testing.T) {
 	a.do("DELETE", "/exchanges/%2F/x", "", 204)
 	a.do("DELETE", "/queues/%2F/q", "", 204)
 }
+
+// head_message_timestamp is what the publisher says, not when the message came (RabbitMQ 4.0).
+func TestTimestampOfTheHead(t *testing.T) {
+	a := newAPI(t, nil)
+	for _, arguments := range []string{`{}`, `{"x-max-priority":3}`, `{"x-queue-type":"quorum"}`} {
+		a.do("PUT", "/queues/%2F/q", `{"durable":true,"arguments":`+arguments+`}`, 201)
+		for _, m := range []struct{ properties, want string }{
+			{`{"timestamp":1000000}`, "1000000"},
+			{`{}`, "NaN"},
+		} {
+			a.do("POST", "/exchanges/%2F/amq.default/publish",
+				`{"routing_key":"q","payload":"x","payload_encoding":"string","properties":`+m.properties+`}`, 200)
+			wantLines(t, a.scrape("/metrics/per-object"), `rabbitmq_queue_head_message_timestamp{queue="q",vhost="/"} `+m.want)
+			got := a.do("GET", "/queues/%2F/q", "", 200).(J)["head_message_timestamp"]
+			if want := map[string]any{"1000000": 1e6, "NaN": nil}[m.want]; got != want {
+				t.Errorf("%s, %s: head_message_timestamp = %v, want %v", arguments, m.properties, got, want)
+			}
+			a.do("DELETE", "/queues/%2F/q/contents", "", 204)
+		}
+		a.do("DELETE", "/queues/%2F/q", "", 204)
+	}
+}

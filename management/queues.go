@@ -224,7 +224,7 @@ func (r *request) addQueueFigures(o *object, q *queueRow, d details, single bool
 	}
 	addOrNull(o, "exclusive_consumer_tag", st.ExclusiveTag, st.ExclusiveTag != "", single)
 	addOrNull(o, "single_active_consumer_tag", st.ActiveTag, st.ActiveTag != "", single)
-	addOrNull(o, "head_message_timestamp", st.HeadTime/1000, st.HeadTime != 0, single)
+	addOrNull(o, "head_message_timestamp", st.HeadTimestamp, st.HeadTimestamp != 0, single)
 	addUse(o, &st, w.idle)
 	drain := r.s.sampler.drain(q.vhost, q.info.Spec.Name, st.Ready)
 	addOrNull(o, "drain_seconds", drain, !math.IsNaN(drain), single)

@@ -17,8 +17,8 @@ type queueSample struct {
 	inMemory, stored, memory int64
 	// keepUp is 1 for a queue whose consumers could take messages.
 	keepUp int64
-	head   float64 // Unix time in seconds of the oldest ready message; NaN if there is none
-	age    float64 // of that message, in seconds; 0 if there is none
+	head   float64 // property timestamp of the oldest ready message, Unix seconds; NaN without
+	age    float64 // since that message came, in seconds; 0 if there is none
 	// drain is in how many seconds the queue will be empty; NaN if it does not look
 	// like that.
 	drain float64
@@ -34,8 +34,10 @@ func (q *queueSample) fill(st *queue.Status, at time.Time, drain float64) {
 	q.stored = share(st.Bytes(), st.Persistent, st.Messages())
 	q.keepUp = consumerCapacity(st)
 	q.head, q.age = math.NaN(), 0
+	if st.HeadTimestamp != 0 {
+		q.head = float64(st.HeadTimestamp)
+	}
 	if st.HeadTime != 0 {
-		q.head = float64(st.HeadTime / 1000)
 		q.age = max(0, at.Sub(time.UnixMilli(st.HeadTime)).Seconds())
 	}
 }

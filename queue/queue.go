@@ -259,9 +259,10 @@ type Status struct {
 	Delayed                  int   // came back and wait for their time; not among Ready
 	DelayedBytes             int64 // of their bodies
 	Consumers                int
-	Persistent               int   // ready, delayed and unacknowledged messages that are stored
-	InMemory                 int   // ready messages whose body is in memory
-	HeadTime                 int64 // Unix milliseconds of the oldest ready message; 0 if none
+	Persistent               int    // ready, delayed and unacknowledged messages that are stored
+	InMemory                 int    // ready messages whose body is in memory
+	HeadTime                 int64  // Unix milliseconds at which the oldest ready message came; 0 if none
+	HeadTimestamp            uint64 // its property timestamp, in Unix seconds; 0 if it has none
 	Policy                   Policy
 	ActiveTag                string // the single active consumer's tag
 	ExclusiveTag             string // the exclusive consumer's tag
@@ -276,6 +277,11 @@ type Status struct {
 	// dead-letter target. DeadConfirmed were confirmed by the targets, of a queue
 	// that waits for that.
 	Rejected, OverLimit, DeadConfirmed uint64
+}
+
+// SetHead enters the oldest ready message.
+func (s *Status) SetHead(m *message.Message) {
+	s.HeadTime, s.HeadTimestamp = m.Time, frames.TimestampOf(m.Header)
 }
 
 // AddCounters adds another queue's counters, and nothing else of it.

@@ -239,7 +239,7 @@ func (q *Queue) Status() queue.Status {
 	}
 	if l := q.topLocked(); l != nil {
 		if it := l.next(); it != nil {
-			s.HeadTime = it.msg.Time
+			s.SetHead(it.msg)
 		}
 	}
 	if q.exclusive != nil {

@@ -295,7 +295,7 @@ func (q *Queue) Status() queue.Status {
 		Rejected: q.fx.died[rejected], OverLimit: q.fx.died[deliveryLimit], DeadConfirmed: q.count.deadConfirmed,
 	}
 	if _, head, _ := m.head(); head != nil {
-		s.HeadTime = head.msg.Time
+		s.SetHead(head.msg)
 	}
 	if q.consumers.Len() == 0 {
 		s.IdleSince = max(q.usedAt, q.pubAt)
