@@ -2,12 +2,12 @@ package auth
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
 	"go.uber.org/zap"
 
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/pattern"
 )
 
 // SASL mechanisms.
@@ -118,7 +118,7 @@ func (c Config) check() (passwordRule, error) {
 	if c.PasswordPattern == "" {
 		return rule, nil
 	}
-	re, err := regexp.Compile(c.PasswordPattern)
+	re, err := pattern.Compile(c.PasswordPattern)
 	if err != nil {
 		return passwordRule{}, fmt.Errorf("the pattern for new passwords: %w", err)
 	}
@@ -129,7 +129,7 @@ func (c Config) check() (passwordRule, error) {
 // A passwordRule is what a new password must be like. It is immutable.
 type passwordRule struct {
 	minLength int
-	pattern   *regexp.Regexp // nil if there is none
+	pattern   *pattern.Pattern // nil if there is none
 }
 
 func (r passwordRule) check(password string) error {

@@ -64,13 +64,13 @@ type rules struct {
 	generation uint64
 	granted    bool // there are permissions, if only empty ones
 	row        Permissions
-	patterns   [3]pattern            // by Permission
+	patterns   [3]expression         // by Permission
 	topics     map[string]topicRules // by exchange; nil if there are none
 }
 
 type topicRules struct {
 	row      TopicPermissions
-	patterns [3]pattern // by Permission; Configure matches nothing
+	patterns [3]expression // by Permission; Configure matches nothing
 }
 
 // Generation rises with every change of these grants, after it is in force: the
@@ -147,9 +147,9 @@ func (s *rules) withoutTopic(exchange string) *rules {
 // compileTopic compiles a topic permission with its variables replaced. The
 // values are taken literally: RabbitMQ 4.0 pastes them in as they are, so that
 // a user called ".*" could use every key.
-func compileTopic(expr string, row TopicPermissions) (pattern, error) {
+func compileTopic(expr string, row TopicPermissions) (expression, error) {
 	if _, err := compile(expr); err != nil {
-		return pattern{}, err
+		return expression{}, err
 	}
 	return compile(strings.NewReplacer(
 		"{username}", regexp.QuoteMeta(row.User),

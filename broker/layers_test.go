@@ -27,7 +27,8 @@ type layer struct {
 // layers is the table of docs/architecture.md.
 var layers = map[string]layer{
 	"frames":  {level: 0, only: []string{}, why: "frames is pure functions over bytes: it imports nothing of ours"},
-	"config":  {level: 0, only: []string{}, why: "config is a plain struct: it imports nothing of ours"},
+	"pattern": {level: 0, only: []string{}, why: "pattern is regular expressions: it knows nothing of brokers"},
+	"config":  {level: 0, may: []string{"pattern"}, only: []string{"pattern"}, why: "config is a plain struct: it imports nothing of ours but what checks a value"},
 	"message": {level: 0, only: []string{"frames"}, why: "message is the noun all layers pass along: it knows the wire and nothing else"},
 
 	"persistence":           {level: 1, only: []string{"message"}, why: "persistence knows bytes, and message for the Receipt only"},
@@ -44,8 +45,8 @@ var layers = map[string]layer{
 
 	"exchange": {level: 2, only: []string{"frames", "message", "queue"}, why: "exchange imports queue for the type Queue only"},
 
-	"vhost": {level: 3, only: []string{"frames", "message", "queue", "queue/record", "queue/dedup", "persistence", "exchange"}, why: "vhost gets the types of queue as a table of factories and does not know them"},
-	"auth":  {level: 3, only: []string{"frames", "persistence"}, why: "auth is security in one place: it knows names, not topology"},
+	"vhost": {level: 3, only: []string{"frames", "message", "pattern", "queue", "queue/record", "queue/dedup", "persistence", "exchange"}, why: "vhost gets the types of queue as a table of factories and does not know them"},
+	"auth":  {level: 3, only: []string{"frames", "pattern", "persistence"}, why: "auth is security in one place: it knows names, not topology"},
 
 	"amqp":       {level: 4, why: "front doors never import one another"},
 	"management": {level: 4, why: "front doors never import one another"},

@@ -5,8 +5,9 @@
 package config
 
 import (
-	"regexp"
 	"time"
+
+	"github.com/leveretmq/leveret/pattern"
 )
 
 // A Config is everything an operator can set. Default returns one that works
@@ -325,7 +326,7 @@ type HTTP struct {
 	FixedOperatorPolicies bool
 	// UnaggregatedQueues matches the names of queues whose messages are not in the
 	// totals of the broker and of vhosts; nil is none.
-	UnaggregatedQueues *regexp.Regexp
+	UnaggregatedQueues *pattern.Pattern
 }
 
 // Permissions are regular expressions of the names a user may configure, write

@@ -6,11 +6,12 @@ import (
 	"math"
 	"net"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leveretmq/leveret/pattern"
 )
 
 // setAddress takes host:port. The host may be empty (all interfaces) or a
@@ -115,7 +116,7 @@ func setList(to *[]string, text string) error {
 // setPattern takes a regular expression; the empty one matches nothing but the
 // empty name, as in RabbitMQ.
 func setPattern(to *string, text string) error {
-	if _, err := regexp.Compile(text); err != nil {
+	if _, err := pattern.Compile(text); err != nil {
 		return fmt.Errorf("want a regular expression: %w", err)
 	}
 	*to = text
@@ -135,14 +136,15 @@ func setPatternOrNone(to *string, text string) error {
 
 // setCompiledOrNone is setPatternOrNone for a pattern that is matched often; "none"
 // is nil.
-func setCompiledOrNone(to **regexp.Regexp, text string) error {
-	var pattern string
-	if err := setPatternOrNone(&pattern, text); err != nil || pattern == "" {
+func setCompiledOrNone(to **pattern.Pattern, text string) error {
+	var expr string
+	if err := setPatternOrNone(&expr, text); err != nil || expr == "" {
 		*to = nil
 		return err
 	}
-	*to = regexp.MustCompile(pattern) // checked above
-	return nil
+	var err error
+	*to, err = pattern.Compile(expr)
+	return err
 }
 
 func setMechanisms(to *[]string, text string) error {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/pattern"
 )
 
 // A list is an answer with many objects. They are made when it is known which
@@ -309,7 +309,7 @@ func (r *request) nameFilter() (func(string) bool, error) {
 		name = strings.ToLower(name)
 		return func(s string) bool { return strings.Contains(strings.ToLower(s), name) }, nil
 	}
-	re, err := regexp.Compile("(?i)" + name)
+	re, err := pattern.Compile("(?i)" + name)
 	if err != nil {
 		return nil, badRequest("Pagination parameters are invalid")
 	}

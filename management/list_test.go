@@ -19,6 +19,7 @@ func TestPaging(t *testing.T) {
 		{"page=2&page_size=2&sort=name", []string{"a3", "b1"}, J{"filtered_count": 5.0, "item_count": 2.0, "page": 2.0, "page_count": 3.0, "page_size": 2.0, "total_count": 5.0}},
 		{"page=1&page_size=10&name=A", []string{"a1", "a2", "a3"}, J{"filtered_count": 3.0, "total_count": 5.0}},
 		{"page=1&use_regex=true&name=%5BaB%5D2%24", []string{"a2", "b2"}, nil},
+		{"page=1&use_regex=true&name=%28%3F%3C%21A%292", []string{"b2"}, nil}, // (?<!A)2
 		{"page=1&page_size=1&sort=name&sort_reverse=true", []string{"b2"}, nil},
 		{"page=1&sort=durable&sort_reverse=true", []string{"b2", "b1", "a3", "a2", "a1"}, nil}, // all are alike
 		{"page=1&name=none", []string{}, J{"item_count": 0.0, "page_count": 0.0, "filtered_count": 0.0}},

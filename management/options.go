@@ -3,9 +3,10 @@ package management
 import (
 	"cmp"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/leveretmq/leveret/pattern"
 )
 
 // Options are how the HTTP front door behaves; the zero value is RabbitMQ 4.0's
@@ -29,7 +30,7 @@ type Options struct {
 	// messages are left out of the totals of the broker and of vhosts; what is
 	// published and delivered counts (RabbitMQ 4.0:
 	// management_agent.filter_aggregated_queue_metrics_pattern). Nil matches none.
-	UnaggregatedQueues *regexp.Regexp
+	UnaggregatedQueues *pattern.Pattern
 
 	// MetricsPath is where the metrics are; "" is /metrics. Below it are those
 	// by object and in detail.

@@ -2,11 +2,12 @@ package management
 
 import (
 	"net/http"
-	"regexp"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leveretmq/leveret/pattern"
 )
 
 func TestRates(t *testing.T) {
@@ -238,7 +239,7 @@ func TestRatesOfAnotherInterval(t *testing.T) {
 // to them counts.
 func TestQueuesThatAreNotAggregated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAPI(t, func(c *Config) { c.Options.UnaggregatedQueues = regexp.MustCompile("tmp") })
+		a := newAPI(t, func(c *Config) { c.Options.UnaggregatedQueues, _ = pattern.Compile("tmp") })
 		for _, name := range []string{"q", "a.tmp.b"} {
 			a.do("PUT", "/queues/%2F/"+name, "", 201)
 			for range 5 {

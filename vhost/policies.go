@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/pattern"
 	"github.com/leveretmq/leveret/queue"
 )
 
@@ -33,7 +32,7 @@ type Policy struct {
 	Priority   int
 	Definition queue.Definition
 
-	match pattern
+	match *pattern.Pattern
 }
 
 // policies are the policies of a vhost by name. Guarded by VHost.mu.
@@ -65,7 +64,7 @@ func decodePolicy(name string, value []byte) (*Policy, error) {
 	}
 	p := &Policy{Name: name, Pattern: d.Pattern, ApplyTo: d.ApplyTo, Priority: d.Priority, Definition: d.Definition}
 	var err error
-	p.match, err = compilePattern(d.Pattern)
+	p.match, err = pattern.Compile(d.Pattern)
 	return p, err
 }
 
@@ -160,8 +159,8 @@ func (p *Policy) validate(operator bool) error {
 			"'queues', 'classic_queues',  'quorum_queues', 'streams', 'exchanges', or 'all'")
 	}
 	var err error
-	if p.match, err = compilePattern(p.Pattern); err != nil {
-		wrong = append(wrong, "pattern should be regular expression but is invalid: "+patternError(p.Pattern, err))
+	if p.match, err = pattern.Compile(p.Pattern); err != nil {
+		wrong = append(wrong, "pattern should be regular expression but is invalid: "+patternError(err))
 	}
 	if len(wrong) > 0 {
 		return invalidf("%s", strings.Join(wrong, "\n"))
@@ -360,91 +359,19 @@ func (p *Policy) fitsQueue(e *queueEntry) bool {
 	default:
 		return false
 	}
-	return p.match.search(e.spec.Name) && queue.Supports(t, p.Definition)
+	return p.match.MatchString(e.spec.Name) && queue.Supports(t, p.Definition)
 }
 
 func (p *Policy) fitsExchange(e *exchangeEntry) bool {
-	return (p.ApplyTo == "all" || p.ApplyTo == "exchanges") && p.match.search(e.x.Name)
-}
-
-// A pattern is a regular expression as people write them for RabbitMQ, which
-// uses PCRE. Of what Go's lacks, look-ahead at the start is common ("all but
-// the amq. ones") and is done here.
-type pattern struct {
-	re   *regexp.Regexp
-	must []*regexp.Regexp // positive look-aheads at the start
-	not  []*regexp.Regexp // negative ones
-}
-
-func compilePattern(s string) (pattern, error) {
-	var p pattern
-	rest := s
-	for strings.HasPrefix(rest, "^(?!") || strings.HasPrefix(rest, "^(?=") {
-		end := closing(rest[1:])
-		if end < 0 {
-			break
-		}
-		re, err := regexp.Compile("^(?:" + rest[4:1+end] + ")")
-		if err != nil {
-			return p, err
-		}
-		if rest[3] == '!' {
-			p.not = append(p.not, re)
-		} else {
-			p.must = append(p.must, re)
-		}
-		rest = "^" + rest[1+end+1:]
-	}
-	var err error
-	p.re, err = regexp.Compile(rest)
-	return p, err
-}
-
-// closing is where the parenthesis that s begins with is closed; -1 if nowhere.
-func closing(s string) int {
-	depth, class := 0, false
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\\':
-			i++
-		case class:
-			class = c != ']'
-		case c == '[':
-			class = true
-		case c == '(':
-			depth++
-		case c == ')':
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
-func (p *pattern) search(name string) bool {
-	for _, re := range p.not {
-		if re.MatchString(name) {
-			return false
-		}
-	}
-	for _, re := range p.must {
-		if !re.MatchString(name) {
-			return false
-		}
-	}
-	return p.re.MatchString(name)
+	return (p.ApplyTo == "all" || p.ApplyTo == "exchanges") && p.match.MatchString(e.x.Name)
 }
 
 // patternError prints what is wrong with a pattern as RabbitMQ does: an Erlang
-// tuple of reason and place. The place is not known here; the end stands for it.
-func patternError(s string, err error) string {
-	reason := err.Error()
-	if e, ok := errors.AsType[*syntax.Error](err); ok {
-		reason = e.Code.String()
+// tuple of reason and place.
+func patternError(err error) string {
+	e, ok := errors.AsType[*pattern.Error](err)
+	if !ok {
+		return err.Error()
 	}
-	if reason == "missing closing )" {
-		reason = "missing )"
-	}
-	return `{"` + reason + `",` + strconv.Itoa(len(s)) + `}`
+	return `{` + strconv.Quote(e.Reason) + `,` + strconv.Itoa(e.At) + `}`
 }

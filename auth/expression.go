@@ -1,20 +1,20 @@
 package auth
 
 import (
-	"regexp"
 	"regexp/syntax"
 	"strings"
 
 	"github.com/leveretmq/leveret/frames"
+	"github.com/leveretmq/leveret/pattern"
 )
 
-// A pattern is a compiled permission: an unanchored regular expression. The
+// An expression is a compiled permission: an unanchored regular expression. The
 // shapes that nearly all permissions have are matched without one. The zero
 // value matches nothing. It is immutable.
-type pattern struct {
+type expression struct {
 	shape   shape
-	literal string         // of matchExact and matchPrefix
-	re      *regexp.Regexp // of matchRegexp
+	literal string           // of matchExact and matchPrefix
+	re      *pattern.Pattern // of matchRegexp
 }
 
 type shape byte
@@ -29,27 +29,25 @@ const (
 
 // compile reads a permission. The empty one stands for ^$, which matches only
 // the empty name (RabbitMQ 4.0).
-func compile(expr string) (pattern, error) {
+func compile(expr string) (expression, error) {
 	if expr == "" {
 		expr = "^$"
 	}
-	re, err := regexp.Compile(expr)
+	re, err := pattern.Compile(expr)
 	if err != nil {
-		return pattern{}, frames.Errorf(frames.PreconditionFailed,
-			"invalid regular expression '%s': %s; lookaround, back references and possessive repetition are not supported",
-			expr, err)
+		return expression{}, frames.Errorf(frames.PreconditionFailed, "invalid regular expression '%s': %s", expr, err)
 	}
 	if p, ok := simple(expr); ok {
 		return p, nil
 	}
-	return pattern{shape: matchRegexp, re: re}, nil
+	return expression{shape: matchRegexp, re: re}, nil
 }
 
 // simple recognises the expressions that need no regular expression.
-func simple(expr string) (pattern, bool) {
+func simple(expr string) (expression, bool) {
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
-		return pattern{}, false
+		return expression{}, false
 	}
 	parts := []*syntax.Regexp{tree}
 	if tree.Op == syntax.OpConcat {
@@ -60,10 +58,10 @@ func simple(expr string) (pattern, bool) {
 		parts = parts[1:]
 	}
 	if len(parts) == 1 && isDotStar(parts[0]) {
-		return pattern{shape: matchAll}, true
+		return expression{shape: matchAll}, true
 	}
 	if !anchored {
-		return pattern{}, false
+		return expression{}, false
 	}
 	var literal string
 	if len(parts) > 0 && parts[0].Op == syntax.OpLiteral && parts[0].Flags&syntax.FoldCase == 0 {
@@ -72,11 +70,11 @@ func simple(expr string) (pattern, bool) {
 	}
 	switch {
 	case len(parts) == 0, len(parts) == 1 && isDotStar(parts[0]):
-		return pattern{shape: matchPrefix, literal: literal}, true
+		return expression{shape: matchPrefix, literal: literal}, true
 	case len(parts) == 1 && parts[0].Op == syntax.OpEndText:
-		return pattern{shape: matchExact, literal: literal}, true
+		return expression{shape: matchExact, literal: literal}, true
 	}
-	return pattern{}, false
+	return expression{}, false
 }
 
 func isDotStar(re *syntax.Regexp) bool {
@@ -84,7 +82,7 @@ func isDotStar(re *syntax.Regexp) bool {
 		(re.Sub[0].Op == syntax.OpAnyCharNotNL || re.Sub[0].Op == syntax.OpAnyChar)
 }
 
-func (p *pattern) match(name string) bool {
+func (p *expression) match(name string) bool {
 	switch p.shape {
 	case matchAll:
 		return true
