@@ -167,6 +167,15 @@ func TestImportRefusals(t *testing.T) {
 	}
 }
 
+// What does not say whether it is durable is, as in RabbitMQ 4.0.
+func TestImportedQueuesAreDurable(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("POST", "/definitions", `{"queues":[{"name":"q","vhost":"/"},{"name":"t","vhost":"/","durable":false}],"exchanges":[{"name":"x","vhost":"/","type":"topic"}]}`, 204)
+	for path, want := range map[string]bool{"/queues/%2F/q": true, "/queues/%2F/t": false, "/exchanges/%2F/x": true} {
+		has(t, a.do("GET", path, "", 200), J{"durable": want})
+	}
+}
+
 // The rest of the section with wrong items is imported, the sections after it are not
 // (RabbitMQ 4.0), and the answer says so.
 func TestImportWithWrongItems(t *testing.T) {

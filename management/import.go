@@ -489,6 +489,7 @@ func (i *importing) addExchange(item body) error {
 	if _, missing := v.ExchangeInfo(name); missing == nil {
 		return nil
 	}
+	durableUnlessSaid(item)
 	d, err := readExchange(name, item)
 	if err != nil {
 		return err
@@ -504,6 +505,7 @@ func (i *importing) addQueue(item body) error {
 	if _, missing := v.QueueInfo(name); missing == nil {
 		return nil
 	}
+	durableUnlessSaid(item)
 	d, err := readQueue(name, item)
 	if err != nil {
 		return err
@@ -511,6 +513,14 @@ func (i *importing) addQueue(item body) error {
 	d.Imported = true
 	_, err = v.DeclareQueue(vhost.System, d)
 	return err
+}
+
+// durableUnlessSaid completes a definition that was written by hand: RabbitMQ 4.0
+// makes such a queue durable.
+func durableUnlessSaid(item body) {
+	if _, said := item["durable"]; !said {
+		item["durable"] = true
+	}
 }
 
 func (i *importing) addBinding(item body) error {
