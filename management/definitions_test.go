@@ -167,6 +167,18 @@ func TestImportRefusals(t *testing.T) {
 	}
 }
 
+// A vhost's tracing goes as the definition says, and stays if that says nothing.
+func TestImportedTracing(t *testing.T) {
+	a := newAPI(t, nil)
+	for _, tt := range []struct {
+		tracing string
+		want    bool
+	}{{`,"tracing":true`, true}, {``, true}, {`,"tracing":false`, false}} {
+		a.do("POST", "/definitions", `{"vhosts":[{"name":"v"`+tt.tracing+`}]}`, 204)
+		has(t, a.do("GET", "/vhosts/v", "", 200), J{"tracing": tt.want})
+	}
+}
+
 // What does not say whether it is durable is, as in RabbitMQ 4.0.
 func TestImportedQueuesAreDurable(t *testing.T) {
 	a := newAPI(t, nil)

@@ -403,7 +403,17 @@ func (i *importing) addVHost(item body) error {
 	if err := readOptions(item, &options); err != nil {
 		return err
 	}
-	return i.acting().createVHost(name, options)
+	tracing, err := item.boolean("tracing")
+	if err != nil {
+		return err
+	}
+	if err := i.acting().createVHost(name, options); err != nil {
+		return err
+	}
+	if v, exists := i.s.cfg.VHosts.Get(name); exists && item["tracing"] != nil {
+		v.SetTracing(tracing)
+	}
+	return nil
 }
 
 func (i *importing) addPermission(item body) error {
