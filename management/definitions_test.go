@@ -167,6 +167,22 @@ func TestImportRefusals(t *testing.T) {
 	}
 }
 
+// Queues are imported all or none, as the vhost's limit allows.
+func TestImportWithinTheLimitOfQueues(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/vhosts/v", "", 201)
+	a.do("PUT", "/vhost-limits/v/max-queues", `{"value":2}`, 204)
+	a.do("PUT", "/queues/v/a", "", 201)
+	const queues = `{"queues":[{"vhost":"v","name":"a"},{"vhost":"v","name":"b"},{"vhost":"v","name":"c"},{"vhost":"/","name":"c"}]}`
+	has(t, a.do("POST", "/definitions", queues, 400), J{"reason": "Adding 2 queue(s) to virtual host \"v\" would exceed the limit of 2 queue(s).\n\n" +
+		"This virtual host currently has 1 queue(s) defined.\n\nImport aborted!"})
+	if got := names(t, a.do("GET", "/queues", "", 200), "name"); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("queues %v, want a", got)
+	}
+	a.do("POST", "/definitions/v", `{"queues":[{"name":"a"},{"name":"b"}]}`, 204)
+	a.do("POST", "/definitions/v", `{"queues":[{"name":"c"}]}`, 400)
+}
+
 // A vhost's tracing goes as the definition says, and stays if that says nothing.
 func TestImportedTracing(t *testing.T) {
 	a := newAPI(t, nil)

@@ -185,12 +185,46 @@ func (i *importing) sections() []section {
 func (i *importing) run() error {
 	sections := i.sections()
 	for n, section := range sections {
+		if section.name == "permissions" { // the vhosts are there
+			if err := i.checkQueueLimits(); err != nil {
+				return err
+			}
+		}
 		err := i.each(section)
 		if w, ok := errors.AsType[*wrongItems](err); ok {
 			return badRequest("%s%s", w.first.reason, i.outcome(sections, n, w))
 		}
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkQueueLimits refuses to import some of a vhost's queues, when all would be too
+// many (RabbitMQ 4.0).
+func (i *importing) checkQueueLimits() error {
+	list, _ := i.defs["queues"].([]any)
+	added := map[*vhost.VHost]map[string]bool{}
+	for _, v := range list {
+		item, _ := v.(map[string]any)
+		name, in, err := i.named(item)
+		if err != nil {
+			continue // the import finds that wrong
+		}
+		if _, missing := in.QueueInfo(name); missing == nil {
+			continue
+		}
+		if added[in] == nil {
+			added[in] = map[string]bool{}
+		}
+		added[in][name] = true
+	}
+	for v, names := range added {
+		limit, there := v.Limits().MaxQueues, len(v.QueueRefs())
+		if limit >= 0 && int64(there+len(names)) > limit {
+			return badRequest("Adding %d queue(s) to virtual host %q would exceed the limit of %d queue(s).\n\n"+
+				"This virtual host currently has %d queue(s) defined.\n\nImport aborted!", len(names), v.Name(), limit, there)
 		}
 	}
 	return nil
