@@ -38,31 +38,49 @@ func TestDeliverAndSettleDoNotAllocate(t *testing.T) {
 	}
 }
 
-func TestPublishAllocatesTheMessageOnly(t *testing.T) {
-	c := newTestConn(t, newTestServer(t, zap.NewNop()))
-	// A queue that keeps nothing: what is measured is the way there.
-	declare := &frames.QueueDeclare{Queue: "q", Arguments: frames.Table{{Name: "x-max-length", Value: int32(0)}}}
-	if err := c.channels[1].dispatch(declare); err != nil {
-		t.Fatal(err)
-	}
-	const n = 64
-	var read []byte
-	for range n {
-		read = appendPublish(read, 1, "q", []byte{0x10, 0, 1}, make([]byte, 100))
-	}
-	round := func() {
-		c.buf, c.r, c.w = read, 0, len(read)
-		if _, err := c.batch(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	round()
-	round()
-	if got := testing.AllocsPerRun(100, round) / n; got > 1 {
-		t.Errorf("%v allocations per published message, want at most 1", got)
-	}
-	if q, err := c.vhost.Queue(c.channels[1], "q"); err != nil || q.Status().Published != 103*n {
-		t.Errorf("the queue has taken %d messages, %v; want %d", q.Status().Published, err, 103*n)
+func TestPublishAllocatesMessagesOnly(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		n      int
+		queues []string // in turn
+		want   float64
+		maker  bool // is kept for the next batch
+	}{
+		{"many to one queue", lonely + 48, []string{"q"}, lonely + 48/12, true},
+		{"many to two queues", 64, []string{"q", "r"}, 64, false},
+		{"few", lonely, []string{"q"}, lonely, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newTestConn(t, newTestServer(t, zap.NewNop()))
+			for _, name := range tt.queues {
+				// A queue that keeps nothing: what is measured is the way there.
+				declare := &frames.QueueDeclare{Queue: name, Arguments: frames.Table{{Name: "x-max-length", Value: int32(0)}}}
+				if err := c.channels[1].dispatch(declare); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var read []byte
+			for i := range tt.n {
+				read = appendPublish(read, 1, tt.queues[i%len(tt.queues)], []byte{0x10, 0, 1}, make([]byte, 100))
+			}
+			round := func() {
+				c.buf, c.r, c.w = read, 0, len(read)
+				if _, err := c.batch(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			round()
+			round()
+			if got := testing.AllocsPerRun(100, round); got > tt.want {
+				t.Errorf("%v allocations for %d messages, want at most %v", got, tt.n, tt.want)
+			}
+			if kept := c.alike.maker != nil; kept != tt.maker {
+				t.Errorf("a maker is kept: %t, want %t", kept, tt.maker)
+			}
+			if q, err := c.vhost.Queue(c.channels[1], "q"); err != nil || int(q.Status().Published) != 103*tt.n/len(tt.queues) {
+				t.Errorf("the queue has taken %d messages, %v; want %d", q.Status().Published, err, 103*tt.n/len(tt.queues))
+			}
+		})
 	}
 }
 

@@ -67,6 +67,7 @@ type conn struct {
 	run      []queue.Delivery    // reader's, for settling
 	props    frames.Properties   // reader's scratch
 	stock    *message.Stock      // reader's: used bodies; nil until there was a large one
+	alike    alike               // reader's
 	beats    *beats              // heartbeats; nil if off
 
 	received, sent atomic.Uint64 // bytes

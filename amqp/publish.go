@@ -101,7 +101,7 @@ func (ch *channel) contentClosing(f frames.Frame) error {
 // a client cannot take memory by announcing bodies.
 func (ch *channel) take(cur *publishing, header int) {
 	if cur.size <= message.MaxInline {
-		cur.msg = message.New(header, int(cur.size))
+		cur.msg = ch.newMessage(header)
 		cur.body = cur.msg.Body[:0]
 		return
 	}
@@ -111,6 +111,41 @@ func (ch *channel) take(cur *publishing, header int) {
 	}
 	cur.msg = message.New(header, 0)
 	cur.body = c.stock.Take(int(cur.size))
+}
+
+// lonely is how many messages of a batch in a row must go the same way before those
+// that follow are made together: what goes the same way leaves memory at about the
+// same time.
+const lonely = 16
+
+// newMessage makes the message of the publish that is arriving, which is not large.
+func (ch *channel) newMessage(header int) *message.Message {
+	c, cur := ch.conn, &ch.cur
+	if cur.route != c.alike.route {
+		c.alike.route, c.alike.n = cur.route, 0
+	}
+	if c.alike.n++; c.alike.n <= lonely || cur.route == nil {
+		return message.New(header, int(cur.size))
+	}
+	if c.alike.maker == nil {
+		c.alike.maker = new(message.Maker)
+	}
+	return c.alike.maker.New(header, int(cur.size))
+}
+
+// alike is the messages of a batch that go the same way.
+type alike struct {
+	route *vhost.Route
+	n     int            // messages in a row with that route
+	maker *message.Maker // nil until it is needed
+}
+
+// rest ends a batch: one that needed no maker leaves none to an idle connection.
+func (a *alike) rest() {
+	if a.n <= lonely {
+		a.maker = nil
+	}
+	a.route, a.n = nil, 0
 }
 
 // hardMaxMessageSize is RabbitMQ's own upper bound of max_message_size, in bytes.

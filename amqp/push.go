@@ -86,6 +86,7 @@ func (c *conn) batchDone() {
 	if c.stock != nil {
 		c.stock.Rest()
 	}
+	c.alike.rest()
 	c.leave()
 	c.push()
 }

@@ -62,51 +62,6 @@ type Death struct {
 	Time                    int64 // seconds since the Unix epoch
 }
 
-// MaxInline is how long header and body together may be, in bytes, to be in one
-// piece with the message.
-const MaxInline = 1136
-
-// New returns a message whose Header and Body have these lengths, in bytes,
-// and are zero. A message of up to MaxInline bytes is one allocation: Header and
-// Body are views of memory behind the struct.
-func New(header, body int) *Message {
-	n := header + body
-	var m *Message
-	var b []byte
-	switch {
-	case n <= 48:
-		s := &struct {
-			m Message
-			b [48]byte
-		}{}
-		m, b = &s.m, s.b[:]
-	case n <= 144:
-		s := &struct {
-			m Message
-			b [144]byte
-		}{}
-		m, b = &s.m, s.b[:]
-	case n <= 368:
-		s := &struct {
-			m Message
-			b [368]byte
-		}{}
-		m, b = &s.m, s.b[:]
-	case n <= MaxInline:
-		s := &struct {
-			m Message
-			b [MaxInline]byte
-		}{}
-		m, b = &s.m, s.b[:]
-	default:
-		m, b = &Message{}, make([]byte, n)
-	}
-	m.Header = b[:header:header]
-	m.Body = b[header:n:n]
-	m.TTL = NoTTL
-	return m
-}
-
 // Size is what the message weighs in memory budgets, in bytes.
 func (m *Message) Size() int { return len(m.Header) + len(m.Body) + overhead }
 
