@@ -65,7 +65,8 @@ type conn struct {
 	departed []uint16            // reader's: channels that the client has closed in this batch
 	scratch  []outstanding       // reader's, for settling
 	run      []queue.Delivery    // reader's, for settling
-	props    frames.Properties   // reader's scratch
+	props    frames.Properties   // reader's: of the last publish
+	parsed   []byte              // reader's: the block that props are of; empty if it is to be read again
 	stock    *message.Stock      // reader's: used bodies; nil until there was a large one
 	alike    alike               // reader's
 	beats    *beats              // heartbeats; nil if off

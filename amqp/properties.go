@@ -43,7 +43,7 @@ func (ch *channel) special(m *message.Message, p *frames.Properties) error {
 // at before topics comes first (RabbitMQ 4.0).
 func (ch *channel) beforeTopic(m *message.Message, refused error) error {
 	p := &ch.conn.props
-	if err := p.Parse(m.Header); err != nil {
+	if err := ch.conn.parse(m.Header); err != nil {
 		return err
 	}
 	if p.Has(frames.FlagReplyTo) && string(p.ReplyTo) == replyToName && ch.replyTo == nil {

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"time"
@@ -219,7 +220,7 @@ func (ch *channel) publishDone() error {
 		return err
 	}
 	p := &c.props
-	if err := p.Parse(m.Header); err != nil {
+	if err := c.parse(m.Header); err != nil {
 		return err
 	}
 	m.Header[1] &^= frames.FlagUnused
@@ -242,6 +243,27 @@ func (ch *channel) publishDone() error {
 		c.srv.replies.send(m)
 	}
 	ch.add(cur.route, m)
+	return nil
+}
+
+// maxRepeated is the longest property block that is compared with the one before, in
+// bytes.
+const maxRepeated = 64
+
+// parse reads a property block into props, unless it was the last one, too: most
+// publishers repeat theirs, and to compare is cheaper (fire-16B: 5 %). What is changed
+// afterwards, or pointed to, is read each time.
+func (c *conn) parse(block []byte) error {
+	if len(c.parsed) > 0 && bytes.Equal(block, c.parsed) {
+		return nil
+	}
+	c.parsed = c.parsed[:0]
+	if err := c.props.Parse(block); err != nil {
+		return err
+	}
+	if len(block) <= maxRepeated && c.props.Flags&special == 0 && !c.srv.cfg.Intercept.on() {
+		c.parsed = append(c.parsed, block...)
+	}
 	return nil
 }
 
