@@ -146,10 +146,13 @@ func (s *Disk) Recovered() error {
 		l.mu.Lock()
 		ownerless := !l.opened
 		l.mu.Unlock()
-		if ownerless {
-			s.opts.Log.Warn("dropping the records of a queue that is gone; nothing is to be done", zap.Uint32("log", uint32(l.id)))
-			l.Drop()
+		if !ownerless {
+			continue
 		}
+		if len(l.Lanes()) > 0 { // else it is only named where others have records
+			s.opts.Log.Warn("dropping the records of a queue that is gone; nothing is to be done", zap.Uint32("log", uint32(l.id)))
+		}
+		l.Drop()
 	}
 	return s.failure()
 }
