@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leveretmq/leveret/frames"
 )
@@ -14,6 +15,8 @@ type alarms struct {
 	mu      sync.Mutex    // guards the fields below; held for one change
 	on      []string      // "disk", "memory"
 	cleared chan struct{} // closed when the last one clears; nil while none is on
+
+	raised atomic.Bool // cleared is not nil; changed with mu held
 }
 
 // SetAlarm raises or clears the alarm of a resource, "memory" or "disk".
@@ -36,7 +39,9 @@ func (s *Server) SetAlarm(resource string, on bool) {
 	switch {
 	case len(rest) > 0 && a.cleared == nil:
 		a.cleared = make(chan struct{})
+		a.raised.Store(true)
 	case len(rest) == 0 && a.cleared != nil:
+		a.raised.Store(false)
 		close(a.cleared)
 		a.cleared = nil
 	}
@@ -53,12 +58,28 @@ func (a *alarms) up() (cleared <-chan struct{}, reason string) {
 	return a.cleared, "low on " + strings.Join(a.on, " & ")
 }
 
-// waitAlarm stops a connection that has published while an alarm is up. Clients
-// that asked for it are told when that begins and ends (RabbitMQ 4.0).
-func (c *conn) waitAlarm(ctx context.Context) error {
+// largest is how large a body may be for its publisher not to wait: none but empty
+// ones while an alarm is up, else as large as it may be at all.
+func (s *Server) largest() uint64 {
+	if s.alarms.raised.Load() {
+		return 0
+	}
+	return uint64(s.cfg.MaxMessageSize)
+}
+
+// hold ends the turn after a content header that came while an alarm is up. What
+// follows it is handled when the alarm is over (RabbitMQ 4.0).
+func (c *conn) hold() {
+	c.held = true
+	c.glutted = true
+}
+
+// waitAlarm stops a connection that publishes while an alarm is up. Clients that
+// asked for it are told when that begins and ends (RabbitMQ 4.0).
+func (c *conn) waitAlarm(ctx context.Context) {
 	cleared, reason := c.srv.alarms.up()
-	if cleared == nil {
-		return nil
+	if cleared == nil || ctx.Err() != nil {
+		return
 	}
 	if c.caps.blocked {
 		c.out.method(0, &frames.ConnectionBlocked{Reason: reason})
@@ -71,14 +92,13 @@ func (c *conn) waitAlarm(ctx context.Context) error {
 		select {
 		case <-cleared:
 		case <-ctx.Done():
-			return nil
+			return
 		}
 		cleared, _ = c.srv.alarms.up()
 	}
 	if c.caps.blocked {
 		c.out.method(0, &frames.ConnectionUnblocked{})
 	}
-	return nil
 }
 
 // waitStores stops a connection while a store is behind that it has given

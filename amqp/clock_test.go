@@ -153,17 +153,14 @@ func TestAlarmBlocksPublishersOnly(t *testing.T) {
 		c.method(1, &frames.ChannelOpen{})
 		c.want(frames.ChannelOpenOkID)
 		c.call(&frames.QueueDeclare{Queue: "q"}, frames.QueueDeclareOkID) // not blocked until it publishes
-		c.write(appendPublish(nil, 1, "q", []byte{0, 0}, []byte("m")))
+		c.write(appendPublish(appendPublish(nil, 1, "q", []byte{0, 0}, []byte("m")), 1, "q", []byte{0, 0}, []byte("n")))
 		if m := c.want(frames.ConnectionBlockedID).(*frames.ConnectionBlocked); m.Reason != "low on memory" {
 			t.Errorf("blocked with reason %q, want %q", m.Reason, "low on memory")
 		}
 		other := tuned(t, s, 0)
 		other.method(1, &frames.ChannelOpen{})
 		other.want(frames.ChannelOpenOkID)
-		other.method(1, &frames.BasicGet{Queue: "q", NoAck: true})
-		other.want(frames.BasicGetOkID) // the message that blocked its publisher was taken
-		other.next()
-		other.next()
+		other.call(&frames.BasicGet{Queue: "q", NoAck: true}, frames.BasicGetEmptyID) // what blocked its publisher waits with it
 
 		s.SetAlarm("disk", true) // a second alarm, and the end of the first, say nothing
 		s.SetAlarm("memory", false)
@@ -172,7 +169,9 @@ func TestAlarmBlocksPublishersOnly(t *testing.T) {
 		synctest.Wait()
 		s.SetAlarm("disk", false)
 		c.want(frames.ConnectionUnblockedID)
-		c.want(frames.QueueDeclareOkID)
+		if ok := c.want(frames.QueueDeclareOkID).(*frames.QueueDeclareOk); ok.MessageCount != 2 {
+			t.Errorf("%d messages in the queue after the alarm, want 2", ok.MessageCount)
+		}
 	})
 }
 

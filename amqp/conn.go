@@ -61,6 +61,8 @@ type conn struct {
 	last     *channel            // reader's: the channel of the last frame
 	dirty    []*channel          // reader's: channels with unflushed publishes
 	glutted  bool                // reader's: what it got is too much to handle more before the client reads
+	held     bool                // reader's: glutted, but because of an alarm
+	largest  uint64              // reader's: how large a body may be in this batch, in bytes
 	late     late                // reader's
 	departed []uint16            // reader's: channels that the client has closed in this batch
 	scratch  []outstanding       // reader's, for settling

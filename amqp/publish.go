@@ -48,10 +48,13 @@ func (ch *channel) headerFrame(f frames.Frame) error {
 	}
 	cur := &ch.cur
 	cur.size = size
-	if limit := uint64(ch.conn.srv.cfg.MaxMessageSize); size > limit {
-		// Refused now, before the body takes memory: what follows on the closed
-		// channel is dropped.
-		return ch.failPublish(sizeError(size, limit))
+	if size > ch.conn.largest {
+		if limit := uint64(ch.conn.srv.cfg.MaxMessageSize); size > limit {
+			// Refused now, before the body takes memory: what follows on the closed
+			// channel is dropped.
+			return ch.failPublish(sizeError(size, limit))
+		}
+		ch.conn.hold()
 	}
 	ch.take(cur, len(props))
 	copy(cur.msg.Header, props)

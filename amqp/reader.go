@@ -85,6 +85,11 @@ func (c *conn) handle(ctx context.Context) error {
 		}
 		if c.glutted {
 			c.glutted = false
+			if c.held {
+				c.held = false
+				c.waitAlarm(ctx)
+				c.now = time.Now().UnixMilli()
+			}
 			if c.waitRoom(ctx); ctx.Err() != nil || c.out.ended() {
 				return nil // the next read says why
 			}
@@ -124,6 +129,7 @@ func (c *conn) readFailed(err error) error {
 // them to their queues. If others are to run before it has handled all, or the client
 // is to read first, there is more.
 func (c *conn) frames() (more bool, err error) {
+	c.largest = c.srv.largest()
 	done := 0 // of a turn
 	for {
 		f, n, err := frames.Parse(c.buf[c.r:c.w], c.frameMax)
@@ -281,9 +287,7 @@ func (c *conn) pause(ctx context.Context) error {
 		if err := c.waitStores(ctx); err != nil {
 			return err
 		}
-		if err := c.waitAlarm(ctx); err != nil {
-			return err
-		}
+		c.waitAlarm(ctx)
 	}
 	c.waitRoom(ctx)
 	return nil
