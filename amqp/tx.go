@@ -115,6 +115,7 @@ func (tx *transaction) publish(ch *channel) (partial, ended bool) {
 		return false, true
 	}
 	ch.counts.published.Add(uint64(ch.pub.Len())) // now, and not if it is rolled back (RabbitMQ 4.0)
+	ch.pub.Date(c.now)
 	lost := ch.pub.Lost()
 	c.toWrite |= ch.pub.Flush()
 	r.Release()

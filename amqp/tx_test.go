@@ -43,6 +43,30 @@ func TestCommitWaitsForNoOtherChannel(t *testing.T) {
 	})
 }
 
+// The time to live of what a transaction publishes begins with the commit (RabbitMQ 4.0).
+func TestMessagesOfATransactionAgeFromItsCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tuned(t, newTestServer(t, zap.NewNop()), 0)
+		c.method(1, &frames.ChannelOpen{})
+		c.want(frames.ChannelOpenOkID)
+		c.call(&frames.QueueDeclare{Queue: "q", Arguments: frames.Table{{Name: "x-message-ttl", Value: int32(1000)}}}, frames.QueueDeclareOkID)
+		c.call(&frames.TxSelect{}, frames.TxSelectOkID)
+		c.write(appendPublish(nil, 1, "q", []byte{0, 0}, []byte("m")))
+		time.Sleep(2 * time.Second)
+		c.call(&frames.TxCommit{}, frames.TxCommitOkID)
+		for _, tt := range []struct {
+			after time.Duration
+			want  uint32
+		}{{0, 1}, {900 * time.Millisecond, 1}, {200 * time.Millisecond, 0}} {
+			time.Sleep(tt.after)
+			c.method(1, &frames.QueueDeclare{Queue: "q", Passive: true})
+			if ok := c.want(frames.QueueDeclareOkID).(*frames.QueueDeclareOk); ok.MessageCount != tt.want {
+				t.Errorf("%d messages another %v after the commit, want %d", ok.MessageCount, tt.after, tt.want)
+			}
+		}
+	})
+}
+
 func TestCommitEndsWithItsConnection(t *testing.T) {
 	for name, end := range map[string]func(s *Server, c *rawClient){
 		"operator": func(s *Server, c *rawClient) {

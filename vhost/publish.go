@@ -427,6 +427,16 @@ func (p *Publisher) Lost() bool {
 	return false
 }
 
+// Date has the messages of the batch count as published at that time, in Unix
+// milliseconds: those of a transaction are when it is committed (RabbitMQ 4.0).
+func (p *Publisher) Date(now int64) {
+	for _, s := range p.active {
+		for i := range s.batch {
+			s.batch[i].Msg.Time = now
+		}
+	}
+}
+
 // Flush gives the batch to the queues, each its part at once. Every receipt is
 // held once for every queue. It says which stores may have something to write now:
 // whoever has more to publish waits while one of those is behind.
