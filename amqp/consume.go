@@ -15,6 +15,7 @@ type consumer struct {
 	ch    *channel            // immutable
 	queue queue.Queue         // immutable
 	sub   *queue.Subscription // immutable
+	apart bool                // of a message that was got: it takes no place in the channel's window
 
 	// Guarded by the outbox's lock.
 	okDue    bool // consume-ok is to be sent before the first delivery
@@ -212,7 +213,9 @@ func (ch *channel) basicGet(m *frames.BasicGet) error {
 		return nil
 	}
 	if !m.NoAck {
-		ch.window.Force(1)
+		if !ch.window.Limited() { // a limit counts what was got before it (RabbitMQ 4.0)
+			ch.window.Force(1)
+		}
 		ch.watchAcks(q)
 	}
 	ch.conn.out.get(ch, d, q, m.NoAck, left)

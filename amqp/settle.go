@@ -75,9 +75,13 @@ func (ch *channel) takeTags(tag uint64, multiple bool) (list []outstanding, ok b
 // is empty then, and the connection keeps no more memory for the next than keepRing.
 func (ch *channel) settle(list []outstanding, how queue.Outcome) {
 	run := ch.conn.run[:0]
+	apart := 0
 	for i := range list {
 		run = append(run, list[i].Delivery)
 		if i+1 == len(list) || list[i+1].c != list[i].c {
+			if list[i].c.apart {
+				apart += len(run)
+			}
 			list[i].c.queue.Settle(list[i].c.sub, run, how)
 			clear(run)
 			run = run[:0]
@@ -95,7 +99,7 @@ func (ch *channel) settle(list []outstanding, how queue.Outcome) {
 	if cap(ch.conn.scratch) > keepRing {
 		ch.conn.scratch = nil
 	}
-	if total > 0 && ch.window.Give(total) {
+	if total > apart && ch.window.Give(total-apart) {
 		ch.resumeConsumers()
 	}
 }

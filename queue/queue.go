@@ -241,7 +241,7 @@ func (w *Window) Take(n int) int {
 }
 
 // Force takes n places even beyond the limit: for basic.get, which is never
-// limited but counts (RabbitMQ 4.0).
+// limited but counts for limits that are set later (RabbitMQ 4.0).
 func (w *Window) Force(n int) { w.used.Add(int32(n)) }
 
 // Give returns places, and says whether the window was full before and is not

@@ -415,6 +415,43 @@ func TestQosGlobalCountsGets(t *testing.T) {
 	c.want(`deliver t #4 /q "4"`)
 }
 
+func TestQosGlobalDoesNotCountLaterGets(t *testing.T) {
+	c := connect(t)
+	c.ok(c.declare("q", "x", nil))
+	c.puts("q", "1", "2", "3", "4", "5")
+	c.ok(c.qos(1, true))
+	c.ok(c.consume("q", "t", "", nil))
+	c.want(`deliver t #1 /q "1"`)
+	c.is(c.get("q"), `#2 /q "2" left 3`)
+	c.ack(1, "")
+	c.want(`deliver t #3 /q "3"`)
+	c.ack(2, "") // makes no room
+	c.wantNothing()
+	c.ack(3, "")
+	c.want(`deliver t #4 /q "4"`)
+	c.wantNothing()
+}
+
+// Who does not acknowledge takes no place in a channel's limit, but gets nothing
+// while there is none.
+func TestQosGlobalHoldsBackNoAck(t *testing.T) {
+	c := connect(t)
+	c.ok(c.declare("q", "x", nil))
+	c.ok(c.declare("r", "x", nil))
+	c.ok(c.qos(1, true))
+	c.ok(c.consume("q", "t", "", nil))
+	c.ok(c.consume("r", "u", "a", nil))
+	p := c.on(2)
+	p.puts("q", "1")
+	c.want(`deliver t #1 /q "1"`)
+	p.puts("r", "2")
+	c.wantNothing()
+	c.ack(1, "")
+	c.want(`deliver u #2 /r "2"`)
+	p.puts("r", "3", "4")
+	c.want(`deliver u #3 /r "3"`, `deliver u #4 /r "4"`)
+}
+
 func TestQosGlobalZeroLiftsTheLimit(t *testing.T) {
 	c := connect(t)
 	c.ok(c.declare("q", "x", nil))

@@ -355,8 +355,11 @@ func (c *Consumer) spent() bool {
 // not above 0 for one that waits for nothing and has no turns, its window is full.
 func (c *Consumer) room() int {
 	n := Turn
-	if !c.sub.NoAck {
-		n = min(n, c.sub.Window.Room())
+	switch places := c.sub.Window.Room(); {
+	case places == 0: // who does not acknowledge takes none, and waits all the same (RabbitMQ 4.0)
+		n = 0
+	case !c.sub.NoAck:
+		n = min(n, places)
 		if c.sub.Prefetch > 0 {
 			n = min(n, c.sub.Prefetch-c.inflight)
 		}
