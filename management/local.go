@@ -32,7 +32,7 @@ func (s *Server) ServeLocal(ctx context.Context, l net.Listener) error {
 
 func (s *Server) newLocalServer() *http.Server {
 	return &http.Server{
-		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, ErrorLog: debugLog(s.log),
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, ErrorLog: debugLog(s.log), ConnState: s.fresh.changed,
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context { return context.WithValue(ctx, localKey{}, true) },
 	}
 }

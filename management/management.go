@@ -252,6 +252,7 @@ type Server struct {
 	http    http.Server
 	metrics http.Server  // see ServeMetrics
 	local   *http.Server // see ServeLocal
+	fresh   newcomers    // of all three
 	totals  *totalsCollector
 	scrapes scrapes
 	closing chan struct{} // closed by Shutdown: streams end
@@ -289,10 +290,10 @@ func New(cfg Config) *Server {
 	s.streams = make(chan struct{}, maxStreams)
 	s.router = newRouter(s.cfg.PathPrefix, routes())
 	s.files = filesBelow(s.router.prefix)
-	s.http = http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, ErrorLog: debugLog(s.log)}
+	s.http = http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, ErrorLog: debugLog(s.log), ConnState: s.fresh.changed}
 	s.local = s.newLocalServer()
 	s.totals = newTotalsCollector(s)
-	s.metrics = http.Server{Handler: s.metricsHandler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, ErrorLog: debugLog(s.log)}
+	s.metrics = http.Server{Handler: s.metricsHandler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, ErrorLog: debugLog(s.log), ConnState: s.fresh.changed}
 	s.sampler = newSampler(&s.cfg)
 	s.sampler.sample() // what is there now has not just come
 	var ctx context.Context
@@ -349,12 +350,23 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.closed.Do(func() { close(s.closing) })
 	s.stop()
 	s.running.Wait()
+	s.fresh.leave()
 	var err error
+	late := false
 	for _, server := range []*http.Server{&s.http, s.local, &s.metrics} {
-		if e := server.Shutdown(ctx); e != nil {
-			server.Close()
+		e := server.Shutdown(ctx)
+		if e == nil {
+			continue
+		}
+		server.Close()
+		if errors.Is(e, ctx.Err()) {
+			late = true
+		} else {
 			err = errors.Join(err, e)
 		}
+	}
+	if late {
+		s.log.Warn("cutting off HTTP requests that did not end in time")
 	}
 	return err
 }
