@@ -113,10 +113,16 @@ func TestHeadersValues(t *testing.T) {
 		{frames.Decimal{Scale: 2, Value: 150}, frames.Decimal{Scale: 1, Value: 150}, false},
 		{nil, nil, true},
 		{nil, table{}, true},
-		// Timestamps: RabbitMQ 4.0 has a message's in milliseconds, as an integer.
+		// Timestamps are integers: RabbitMQ 4.0 has a message's in milliseconds, and an
+		// argument's in seconds.
 		{frames.Timestamp(7), frames.Timestamp(7), false},
+		{frames.Timestamp(7000), frames.Timestamp(7), true},
+		{frames.Timestamp(0), frames.Timestamp(0), true},
 		{int64(7000), frames.Timestamp(7), true},
-		{frames.Timestamp(7000), int64(7000), false},
+		{frames.Timestamp(7000), int64(7000), true},
+		{frames.Timestamp(7), int8(7), true},
+		{frames.Timestamp(7), int8(8), false},
+		{frames.Timestamp(7), "7", false},
 		{fields("a", int32(1)), fields("a", int64(1)), true},
 		{fields("a", int32(1)), fields("a", int32(2)), false},
 		{fields("a", int32(1)), fields("b", int32(1)), false},
@@ -127,6 +133,7 @@ func TestHeadersValues(t *testing.T) {
 		{fields("a", fields("b", true)), fields("a", fields("b", true)), true},
 		{fields("t", frames.Timestamp(7)), fields("t", frames.Timestamp(7)), true},
 		{fields("t", frames.Timestamp(7)), fields("t", int64(7)), false},
+		{fields("t", int64(7)), fields("t", frames.Timestamp(7)), false},
 		{table{}, table{}, true},
 		{table{}, []any{}, false},
 		{[]any{}, []any{}, true},
@@ -255,7 +262,7 @@ func selfEqual(table frames.Table) bool {
 	for _, f := range table {
 		switch v := f.Value.(type) {
 		case frames.Timestamp:
-			return false
+			return v == 0
 		case float32:
 			if v != v {
 				return false

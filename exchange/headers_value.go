@@ -11,9 +11,9 @@ import (
 // there, and be equal.
 //
 // RabbitMQ 4.0: integers of all widths are one kind, and so are floats; values
-// of different kinds are never equal. A void wants any value. A timestamp of a
-// message is the integer of its milliseconds, so one in the arguments, which is
-// in seconds, is equal to none.
+// of different kinds are never equal. A void wants any value. A timestamp is an
+// integer: of its seconds in the arguments, but of its milliseconds in a message,
+// so that the same time is not equal.
 type want struct {
 	name string
 	scalar
@@ -34,7 +34,6 @@ type kind uint8
 
 const (
 	anything kind = iota // a void in the arguments
-	nothing              // a timestamp in the arguments
 	void                 // a void in the message
 	table
 	array
@@ -91,7 +90,7 @@ func newWant(name string, v any) want {
 	case []any:
 		w.kind, w.nested = array, v
 	case frames.Timestamp:
-		w.kind = nothing
+		w.scalar = integerScalar(int64(v))
 	}
 	return w
 }
@@ -177,8 +176,12 @@ func decodeDecimal(b []byte) frames.Decimal {
 }
 
 // equalValues compares an argument's value with a message's inside of tables
-// and arrays. The order of a table's fields does not count.
+// and arrays. The order of a table's fields does not count. A timestamp there is
+// a kind of its own.
 func equalValues(arg, v any) bool {
+	if _, ok := v.(frames.Timestamp); ok {
+		return arg == v
+	}
 	switch a := arg.(type) {
 	case nil, frames.Timestamp:
 		return arg == v
