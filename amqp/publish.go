@@ -242,7 +242,7 @@ func (ch *channel) publishDone() error {
 			return err
 		}
 	}
-	if cur.route.X == nil && strings.HasPrefix(m.RoutingKey, replyToPrefix) {
+	if cur.route.X == nil && (m.More != nil || strings.HasPrefix(m.RoutingKey, replyToPrefix)) {
 		c.srv.replies.send(m)
 	}
 	ch.add(cur.route, m)

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/leveretmq/leveret/frames"
@@ -27,11 +28,27 @@ type replies struct {
 
 func (r *replies) init() { r.byAddress = make(map[string]*replyConsumer) }
 
-// send gives a message to the consumer of its routing key, if that is there.
+// send gives a message to the consumers of its routing keys that are there, once to
+// each: those of CC and BCC count, too (RabbitMQ 4.0).
 func (r *replies) send(m *message.Message) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if c := r.byAddress[m.RoutingKey]; c != nil {
+	r.giveLocked(m.RoutingKey, m)
+	if m.More == nil {
+		return
+	}
+	keys := slices.Concat(m.More.CC, m.More.BCC)
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		if key != m.RoutingKey {
+			r.giveLocked(key, m)
+		}
+	}
+}
+
+// giveLocked gives a message to the consumer of an address. r.mu must be held.
+func (r *replies) giveLocked(address string, m *message.Message) {
+	if c := r.byAddress[address]; c != nil {
 		c.ch.conn.out.reply(c.ch, c.tag, m)
 	}
 }

@@ -603,6 +603,12 @@ func TestDirectReplyTo(t *testing.T) {
 	c.publish("", "nobody", "question", props{replyTo: address, expiration: "+05"}, "m")
 	c.want(`return 312 NO_ROUTE /nobody "question"`)
 	c.is(c.props(), "reply_to="+to+" expiration=5") // as it would have been delivered
+	server.is(server.put("", "rpc", "copy", props{headers: table{"CC", array{to, to}, "BCC", array{to}}}, "m"), "ack")
+	c.want(`deliver t #1 /rpc "copy"`)
+	c.is(c.props(), "headers={CC:["+fmt.Sprintf("%q %q", to, to)+"]}")
+	c.wantNothing()
+	server.is(server.take("rpc"), `#2 /rpc "copy" left 0`)
+	server.is(server.put("amq.direct", "rpc", "copy", props{headers: table{"CC", array{to}}}, "m"), `return 312 NO_ROUTE amq.direct/rpc "copy", ack`)
 	server.is(server.put("amq.direct", to, "answer", props{}, "m"), "return 312 NO_ROUTE amq.direct/"+to+` "answer", ack`)
 	server.is(server.get(to), "channel 404 NOT_FOUND - no queue '"+to+"' in vhost '/' (60,70)")
 	server.is(server.remove(to, ""), "ok 0")
