@@ -1,6 +1,7 @@
 package vhost
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -149,6 +150,10 @@ func TestTrace(t *testing.T) {
 	send("", "q")
 	send("", "none")
 	send("amq.rabbitmq.trace", "x")
+	copied := &message.Message{RoutingKey: "q", Header: header(frames.Properties{}, nil), More: &message.More{CC: []string{"none", "q"}, BCC: []string{"hidden"}}}
+	p.Add(route(t, p, "", "q"), copied, nil, 0)
+	p.Flush()
+	v.TraceDeliver(&p.Source, "q", copied, false)
 	v.TraceDeliver(&p.Source, "q", &message.Message{Exchange: "amq.topic", RoutingKey: "a.b", Body: []byte("body"), Header: header(frames.Properties{}, nil)}, true)
 	v.SetTracing(false)
 	send("amq.topic", "a.b")
@@ -164,7 +169,8 @@ func TestTrace(t *testing.T) {
 		}
 		got = append(got, traced{m.RoutingKey, name})
 	}
-	want := []traced{{"publish.amq.topic", "q"}, {"publish.amq.topic", "q"}, {"publish.", "q"}, {"publish.", "none"}, {"x", ""}, {"deliver.q", ""}}
+	want := []traced{{"publish.amq.topic", "q"}, {"publish.amq.topic", "q"}, {"publish.", "q"}, {"publish.", "none"}, {"x", ""},
+		{"publish.", ""}, {"deliver.q", ""}, {"deliver.q", ""}}
 	if !slices.Equal(got, want) {
 		t.Fatalf("traced %v\nwant %v", got, want)
 	}
@@ -176,7 +182,16 @@ func TestTrace(t *testing.T) {
 	if string(first.Header) != string(wantHeader) || string(first.Body) != "body" {
 		t.Errorf("trace is %q with header\n%q\nwant\n%q", first.Body, first.Header, wantHeader)
 	}
-	if again, _ := headersOf(t, firehose.messages()[5]).Lookup("redelivered"); again != int32(1) {
+	toKeys := headersOf(t, firehose.messages()[5])
+	if routed, _ := toKeys.Lookup("routed_queues"); !reflect.DeepEqual(routed, []any{"hidden", "none", "q"}) {
+		t.Errorf("by CC and BCC through the default exchange: routed_queues is %v, want all keys", routed)
+	}
+	for i, m := range firehose.messages()[5:7] {
+		if keys, _ := headersOf(t, m).Lookup("routing_keys"); !reflect.DeepEqual(keys, []any{"q", "none", "q", "hidden"}) {
+			t.Errorf("trace %d by CC and BCC: routing_keys is %v, want all keys", i, keys)
+		}
+	}
+	if again, _ := headersOf(t, firehose.messages()[7]).Lookup("redelivered"); again != int32(1) {
 		t.Errorf("redelivered is %v", again)
 	}
 }

@@ -1,6 +1,8 @@
 package vhost
 
 import (
+	"slices"
+
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/message"
 )
@@ -25,16 +27,24 @@ func (v *VHost) tracePublish(from *TraceSource, exchange string, m *message.Mess
 	if exchange == traceExchange {
 		return
 	}
-	routed := make([]any, 0, len(targets)+1)
+	v.trace("publish."+exchange, m, append(v.traceHeaders(from, m), frames.Field{Name: "routed_queues", Value: array(routedTo(exchange, m, targets))}))
+}
+
+// routedTo names the queues that a message went to; for the default exchange, as
+// RabbitMQ 4.0, those that its keys name, even if they do not exist.
+func routedTo(exchange string, m *message.Message, targets []*batchSlot) []string {
+	if exchange == "" {
+		keys := allKeysOf(m)
+		slices.Sort(keys)
+		return slices.Compact(keys)
+	}
+	var names []string
 	for _, s := range targets {
 		if s.entry != nil {
-			routed = append(routed, s.entry.spec.Name)
+			names = append(names, s.entry.spec.Name)
 		}
 	}
-	if exchange == "" && len(routed) == 0 {
-		routed = append(routed, m.RoutingKey) // RabbitMQ 4.0 lists the key even if there is no such queue
-	}
-	v.trace("publish."+exchange, m, append(v.traceHeaders(from, m), frames.Field{Name: "routed_queues", Value: routed}))
+	return names
 }
 
 // TraceDeliver publishes a copy of a message that is delivered from a queue to a
@@ -62,7 +72,7 @@ func (v *VHost) trace(key string, m *message.Message, headers frames.Table) {
 func (v *VHost) traceHeaders(at *TraceSource, m *message.Message) frames.Table {
 	return frames.Table{
 		{Name: "exchange_name", Value: m.Exchange},
-		{Name: "routing_keys", Value: array(keysOf(m))},
+		{Name: "routing_keys", Value: array(allKeysOf(m))},
 		{Name: "properties", Value: traceProperties(m)},
 		{Name: "node", Value: v.set.config.Node},
 		{Name: "vhost", Value: v.name},

@@ -301,6 +301,15 @@ func (v *VHost) changeLive() (*change, error) {
 	return c, nil
 }
 
+// allKeysOf returns all routing keys of a message.
+func allKeysOf(m *message.Message) []string {
+	keys := keysOf(m)
+	if m.More != nil {
+		keys = append(keys, m.More.BCC...)
+	}
+	return keys
+}
+
 // keysOf returns the routing keys of a message that deliveries and dead letters
 // show: without BCC.
 func keysOf(m *message.Message) []string {
