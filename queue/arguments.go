@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -242,7 +243,7 @@ func arguments() []argument {
 		{"x-queue-leader-locator", yes, yes, yes, oneOf("invalid_queue_locator_arg", "client-local", "balanced", "random", "least-leaders", "min-masters")},
 		// Not validated: RabbitMQ 4.0 takes any value.
 		{"x-queue-master-locator", yes, no, no, anything},
-		{deliveryLimitArgument, yes, yes, no, func(p *parser, v any) string { return integerIfAny(v, &p.DeliveryLimit) }},
+		{deliveryLimitArgument, yes, yes, no, func(p *parser, v any) string { return limitIfAny(v, &p.DeliveryLimit) }},
 		{"x-consumer-timeout", yes, yes, yes, func(p *parser, v any) string { return timeIfAny(v, &p.ConsumerTimeout) }},
 		// Not RabbitMQ's.
 		{"x-consumer-timeout-action", yes, yes, no, parseTimeoutActionArgument},
@@ -358,8 +359,8 @@ func (p *parser) properties(durable, exclusive, autoDelete bool) error {
 	return nil
 }
 
-// classicLimit refuses a delivery limit that is no integer: a quorum queue takes
-// it for none (RabbitMQ 4.0), but a classic queue has one only if it is set.
+// classicLimit refuses a delivery limit that is no integer: RabbitMQ 4.0, whose
+// classic queues have none, takes it for quorum queues.
 func (p *parser) classicLimit() error {
 	if v, ok := p.table.Lookup(deliveryLimitArgument); ok {
 		if _, ok := frames.Integer(v); !ok {
@@ -441,16 +442,29 @@ func ignoredCount(_ *parser, v any) string {
 
 func anything(*parser, any) string { return "" }
 
-// integerIfAny takes an integer and lets everything else pass.
-func integerIfAny(v any, to *int64) string {
-	if n, ok := frames.Integer(v); ok {
+// limitIfAny takes a delivery limit of any type: a number limits by what is no
+// larger, a void is no argument, and anything else does not limit (RabbitMQ 4.0).
+func limitIfAny(v any, to *int64) string {
+	switch v := v.(type) {
+	case nil:
+	case float32:
+		*to = int64(math.Floor(float64(v)))
+	case float64:
+		*to = int64(math.Floor(v))
+	case frames.Timestamp:
+		*to = int64(min(v, math.MaxInt64))
+	default:
+		n, ok := frames.Integer(v)
+		if !ok {
+			n = -1
+		}
 		*to = n
 	}
 	return ""
 }
 
-// timeIfAny is integerIfAny for a time in milliseconds without a bound; see
-// Definition.time.
+// timeIfAny takes an integer, a time in milliseconds without a bound (see
+// Definition.time), and lets everything else pass.
 func timeIfAny(v any, to *int64) string {
 	if n, ok := frames.Integer(v); ok {
 		*to = min(n, maxExpiry)

@@ -176,6 +176,22 @@ func TestParseArgumentsOfOtherTypes(t *testing.T) {
 	}
 }
 
+// RabbitMQ 4.0 takes delivery limits of any type for quorum queues.
+func TestDeliveryLimitsThatAreNoIntegers(t *testing.T) {
+	for _, tt := range []struct {
+		limit any
+		want  int64
+	}{
+		{int8(3), 3}, {-2.0, -2}, {2.0, 2}, {1.5, 1}, {float32(0.5), 0}, {-0.5, -1}, {frames.Timestamp(4), 4}, {nil, NoDeliveryLimit},
+		{"3", -1}, {"", -1}, {[]byte("3"), -1}, {true, -1}, {false, -1}, {table("a", int32(1)), -1}, {[]any{int32(1)}, -1},
+	} {
+		a, err := ParseArguments(table("x-queue-type", "quorum", "x-delivery-limit", tt.limit), "/", "q", true, false, false)
+		if err != nil || a.DeliveryLimit != tt.want {
+			t.Errorf("x-delivery-limit %T(%v): limit %d, error %v; want %d", tt.limit, tt.limit, a.DeliveryLimit, err, tt.want)
+		}
+	}
+}
+
 func TestQueuesThatAreThereKeepTheirArguments(t *testing.T) {
 	for _, args := range []frames.Table{
 		table("x-message-deduplication", "true"),
