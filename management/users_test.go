@@ -183,6 +183,9 @@ func TestListsShowWhatTheUserSees(t *testing.T) {
 	a.do("PUT", "/vhosts/mine", "", 201)
 	a.do("PUT", "/queues/mine/q", "", 201)
 	a.do("PUT", "/queues/%2F/r", "", 201)
+	for _, vhost := range []string{"%2F", "mine"} {
+		a.do("PUT", "/vhost-limits/"+vhost+"/max-queues", `{"value":9}`, 204)
+	}
 	a.aConn("c1", "u", "mine", "q")
 	a.aConn("c2", "guest", "/", "r")
 	a.user("u", "management")
@@ -196,6 +199,8 @@ func TestListsShowWhatTheUserSees(t *testing.T) {
 		{"m", "/queues", "name", []string{}},
 		{"u", "/vhosts", "name", []string{"mine"}},
 		{"m", "/vhosts", "name", []string{"/", "mine"}},
+		{"u", "/vhost-limits", "vhost", []string{"mine"}},
+		{"m", "/vhost-limits", "vhost", []string{"/", "mine"}},
 		{"u", "/connections", "name", []string{"c1"}},
 		{"m", "/connections", "name", []string{"c1", "c2"}},
 		{"u", "/channels", "name", []string{"c1 (1)"}},

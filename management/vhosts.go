@@ -11,7 +11,7 @@ func vhosts(r *request) (reply, error) {
 	var all []row
 	for _, name := range r.s.cfg.VHosts.Names() {
 		v, exists := r.s.cfg.VHosts.Get(name)
-		if exists && (r.monitors() || r.sees(name)) {
+		if exists && r.looksInto(name) {
 			all = append(all, row{name: name, object: func(r *request, d details) object { return r.vhostObject(v, d) }})
 		}
 	}
@@ -27,7 +27,7 @@ func oneVHost(r *request) (reply, error) {
 	if !exists {
 		return reply{}, errNotFound
 	}
-	if !r.monitors() && !r.sees(v.Name()) {
+	if !r.looksInto(v.Name()) {
 		return reply{}, notAuthorised("User not authorised to access virtual host")
 	}
 	return ok(r.vhostObject(v, d))
@@ -161,7 +161,7 @@ func startVHost(r *request) (reply, error) {
 // vhostLimits handles GET /vhost-limits and /vhost-limits/V.
 func vhostLimits(r *request) (reply, error) {
 	list := []object{}
-	for _, v := range r.vhosts() {
+	for _, v := range r.vhostsThat(r.looksInto) {
 		if m := v.Limits().Map(); len(m) > 0 {
 			list = append(list, object{{"vhost", v.Name()}, {"value", m}})
 		}
@@ -171,13 +171,20 @@ func vhostLimits(r *request) (reply, error) {
 
 // vhosts are those of the request: the one that the path names, or all that
 // the user sees.
-func (r *request) vhosts() []*vhost.VHost {
+func (r *request) vhosts() []*vhost.VHost { return r.vhostsThat(r.sees) }
+
+// looksInto says whether the user is shown what a virtual host is like, if not what
+// is in it.
+func (r *request) looksInto(vhost string) bool { return r.monitors() || r.sees(vhost) }
+
+// vhostsThat are the one that the path names, or all that are shown.
+func (r *request) vhostsThat(shown func(name string) bool) []*vhost.VHost {
 	if r.vhost != nil {
 		return []*vhost.VHost{r.vhost}
 	}
 	var list []*vhost.VHost
 	for _, name := range r.s.cfg.VHosts.Names() {
-		if v, exists := r.s.cfg.VHosts.Get(name); exists && r.sees(name) {
+		if v, exists := r.s.cfg.VHosts.Get(name); exists && shown(name) {
 			list = append(list, v)
 		}
 	}
