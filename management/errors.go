@@ -116,7 +116,8 @@ func (r *request) fail(err error) {
 		r.w.WriteHeader(f.status)
 		return
 	}
-	r.write(f.status, object{{"error", f.kind}, {"reason", f.reason}})
+	r.w.Header().Set("Content-Type", "application/json")
+	r.send(f.status, appendJSON(nil, object{{"error", f.kind}, {"reason", f.reason}}))
 }
 
 // orNotFound makes any 404 of a layer below the plain one that reads give.

@@ -105,8 +105,13 @@ func (r *request) write(status int, body any) {
 
 // writeRaw writes an answer that is JSON.
 func (r *request) writeRaw(status int, b []byte) {
+	setJSON(r.w.Header())
+	r.send(status, b)
+}
+
+// send writes bytes whose headers are set.
+func (r *request) send(status int, b []byte) {
 	h := r.w.Header()
-	setJSON(h)
 	to := steady(r.w)
 	if len(b) >= gzipFrom && r.takesGzip() {
 		h.Set("Content-Encoding", "gzip")
@@ -122,19 +127,23 @@ func (r *request) writeRaw(status int, b []byte) {
 // contentPolicy is what a browser may run of an answer (RabbitMQ 4.0).
 const contentPolicy = "script-src 'self' 'unsafe-eval' 'unsafe-inline'; object-src 'self'"
 
-// setPlain sets the headers that answers have which are not JSON (RabbitMQ 4.0).
+// setPlain sets the headers that all have but the answers of handlers: files, errors
+// and empty answers (RabbitMQ 4.0).
 func setPlain(h http.Header) {
 	h.Set("Cache-Control", "public, max-age=0, must-revalidate")
 	h.Set("Vary", "origin, accept-encoding")
 	h.Set("Content-Security-Policy", contentPolicy)
 }
 
+// setNegotiated sets the header that all answers have to who was let in: from
+// there on they depend on what he accepts (RabbitMQ 4.0).
+func setNegotiated(h http.Header) { h.Set("Vary", "accept, accept-encoding, origin") }
+
 // setJSON sets the headers that answers in JSON have (RabbitMQ 4.0).
 func setJSON(h http.Header) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-cache")
-	h.Set("Vary", "accept, accept-encoding, origin")
-	h.Set("Content-Security-Policy", contentPolicy)
+	setNegotiated(h)
 }
 
 func (r *request) takesGzip() bool {

@@ -67,7 +67,11 @@ func (r *request) serve() {
 		return
 	}
 	r.query = queryOf(r.http.URL)
-	if err := row.access(r); err != nil {
+	err := row.access(r)
+	if f := failureOf(err); f == nil || f.status != http.StatusUnauthorized {
+		setNegotiated(r.w.Header())
+	}
+	if err != nil {
 		r.fail(err)
 		return
 	}
