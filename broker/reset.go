@@ -45,6 +45,9 @@ func (b *Broker) reset() error {
 	if err := b.importDefinitions(); err != nil {
 		return err
 	}
+	if err := b.giveClusterID(); err != nil {
+		return err
+	}
 	b.log.Info("reset done", zap.Strings("vhosts", b.vhosts.Names()))
 	return nil
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,8 +36,8 @@ func state(b *Broker) string {
 	for u := range b.authority.Users() {
 		names = append(names, u.Name)
 	}
-	globals := len(b.vhosts.Globals())
-	return strings.Join(b.vhosts.Names(), " ") + "; " + strings.Join(names, " ") + "; " + strings.Repeat("g", globals)
+	globals := slices.Sorted(maps.Keys(b.vhosts.Globals()))
+	return strings.Join(b.vhosts.Names(), " ") + "; " + strings.Join(names, " ") + "; " + strings.Join(globals, " ")
 }
 
 // A reset makes what the broker's own configuration says.
@@ -49,7 +50,7 @@ func TestResetMakesTheConfiguredUser(t *testing.T) {
 	if err := (operator{b}).Reset(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := state(b), "main; root; g"; got != want {
+	if got, want := state(b), "main; root; cluster_name internal_cluster_id"; got != want {
 		t.Errorf("after a reset there are %q, want %q", got, want)
 	}
 	if u, _ := b.authority.User("root"); !slices.Equal(u.Tags, []string{"monitoring"}) {
@@ -78,7 +79,7 @@ func TestResetImportsDefinitions(t *testing.T) {
 		if err := (operator{b}).Reset(); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := state(b), "v; u; g"; !strings.HasPrefix(got, want) {
+		if got, want := state(b), "v; u; cluster_name"; !strings.HasPrefix(got, want) {
 			t.Errorf("after a reset there are %q, want %q", got, want)
 		}
 	}

@@ -67,7 +67,10 @@ func (b *Broker) build() error {
 	if err := b.buildManagement(memory); err != nil {
 		return err
 	}
-	return b.importDefinitions()
+	if err := b.importDefinitions(); err != nil {
+		return err
+	}
+	return b.giveClusterID()
 }
 
 // vhostConfig is what the vhosts get; memory is the budget of all queues.

@@ -67,7 +67,7 @@ func (e *emitter) identity(s *Server) {
 		"prometheus_plugin_version", cfg.CompatibleVersion, "prometheus_client_version", "client_golang", "erlang_version", runtime.Version(),
 		"product_name", cfg.Product, "product_version", cfg.ProductVersion))
 	plain.untyped("identity_info", "Names of the node and its cluster", 1, with("rabbitmq_node", cfg.Node,
-		"rabbitmq_cluster", s.clusterName(), "rabbitmq_cluster_permanent_id", s.clusterName()))
+		"rabbitmq_cluster", s.clusterName(), "rabbitmq_cluster_permanent_id", s.clusterID()))
 }
 
 // nodeCoarse emits the family node_coarse_metrics.

@@ -98,6 +98,8 @@ func TestTagsAreShown(t *testing.T) {
 		c.Options.NodeTags, c.Options.ClusterTags = map[string]string{"rack": "1"}, map[string]string{"region": "eu"}
 	})
 	a.is("/overview?columns=node_tags,cluster_tags", `{"cluster_tags":{"region":"eu"},"node_tags":{"rack":"1"}}`)
+	a.is("/global-parameters/cluster_tags", `{"name":"cluster_tags","value":{"region":"eu"}}`)
+	newAPI(t, nil).is("/global-parameters/cluster_tags", `{"name":"cluster_tags","value":[]}`)
 }
 
 func TestMetricsOptions(t *testing.T) {

@@ -146,6 +146,16 @@ func clusterName(r *request) (reply, error) {
 	return ok(object{{"name", r.s.clusterName()}})
 }
 
+// clusterID is what tells clusters apart that have the same name; it is the name where
+// there is no id.
+func (s *Server) clusterID() string {
+	var id string
+	if json.Unmarshal(s.cfg.VHosts.Globals()[ClusterID], &id) != nil { // definitions may have anything
+		return s.clusterName()
+	}
+	return id
+}
+
 func putClusterName(r *request) (reply, error) {
 	b, err := r.body()
 	if err != nil {

@@ -213,6 +213,10 @@ func deleteParameter(r *request) (reply, error) {
 	return done(orNotFound(r.vhost.ClearParameter(r.actor(), component, name)))
 }
 
+// ClusterID is the global parameter with an id of the cluster that stays when the cluster
+// gets another name (RabbitMQ 4.0).
+const ClusterID = "internal_cluster_id"
+
 // globals are the global parameters with those that are always there (RabbitMQ 4.0).
 func (s *Server) globals() []object {
 	all := s.cfg.VHosts.Globals()
@@ -222,7 +226,11 @@ func (s *Server) globals() []object {
 		}
 	}
 	add("cluster_name", s.cfg.ClusterName)
-	add("cluster_tags", []any{})
+	if tags := s.cfg.Options.ClusterTags; len(tags) > 0 {
+		add("cluster_tags", tagsObject(tags))
+	} else {
+		add("cluster_tags", []any{})
+	}
 	names := make([]string, 0, len(all))
 	for name := range all {
 		names = append(names, name)

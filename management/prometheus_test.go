@@ -188,6 +188,13 @@ func TestDetailedHasWhatIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestIdentityStaysWhenTheClusterIsRenamed(t *testing.T) {
+	a := newAPI(t, nil)
+	a.do("PUT", "/global-parameters/internal_cluster_id", `{"value":"id-1"}`, 201)
+	a.do("PUT", "/cluster-name", `{"name":"new"}`, 204)
+	wantLines(t, a.scrape("/metrics"), `rabbitmq_identity_info{rabbitmq_cluster="new",rabbitmq_cluster_permanent_id="id-1",rabbitmq_node="rabbit@test"} 1`)
+}
+
 func TestDetailedRefusesABadPattern(t *testing.T) {
 	a := newAPI(t, nil)
 	w := httptest.NewRecorder()
