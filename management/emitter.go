@@ -77,7 +77,6 @@ func (e *emitter) nodeCoarse(s *Server) {
 	e.gauge("process_resident_memory_bytes", "Resident memory in bytes", float64(p.memory))
 	e.gauge("disk_space_available_bytes", "Free disk space in bytes; 0 without a disk", float64(h.DiskFree))
 	e.gauge("erlang_processes_used", "Goroutines", float64(runtime.NumGoroutine()))
-	e.gauge("erlang_scheduler_run_queue", "Always 0: the runtime does not say", 0)
 	e.counter("erlang_gc_runs_total", "Garbage collections", float64(runtimeFigure("/gc/cycles/total:gc-cycles")))
 }
 
@@ -88,6 +87,7 @@ func (e *emitter) nodeLimits(s *Server) {
 	e.gauge("resident_memory_limit_bytes", "Memory that the broker may take in bytes", float64(s.memoryLimit()))
 	e.gauge("disk_space_available_limit_bytes", "Free disk space in bytes below which publishers are stopped", float64(h.DiskLimit))
 	e.gauge("erlang_processes_limit", "Limit of goroutines that tools compare with; there is none", maxGoroutines)
+	e.gauge("erlang_scheduler_run_queue", "Always 0: the runtime does not say", 0)
 	e.gauge("erlang_net_ticktime_seconds", "Always 60: there is no Erlang distribution", 60)
 	e.gauge("erlang_uptime_seconds", "Time since the start in seconds", time.Since(s.started).Seconds())
 }

@@ -27,6 +27,7 @@ const (
 // A figure is one metric that objects of a sort have.
 type figure[T any] struct {
 	family, name, help string
+	also               string // another family that has it, too
 	// count is what a counter counts: what objects that are gone had counted
 	// still counts in the total. Zero is a gauge.
 	count countOf
@@ -102,7 +103,7 @@ func queueMetrics() []queueFigure {
 		level(queueCoarse, "messages_ready", "Messages that wait for a consumer", func(st *queue.Status) int64 { return int64(st.Ready) }),
 		level(queueCoarse, "messages_unacked", "Messages delivered and not acknowledged yet", func(st *queue.Status) int64 { return int64(st.Unacked) }),
 		level(queueFigures, "messages_delayed", "Messages that came back and wait to be delivered again", func(st *queue.Status) int64 { return int64(st.Delayed) }),
-		level(queueConsumers, "consumers", "Consumers of queues", func(st *queue.Status) int64 { return int64(st.Consumers) }),
+		{family: queueConsumers, also: queueFigures, name: "queue_consumers", help: "Consumers of queues", value: func(q *queueSample) float64 { return float64(q.st.Consumers) }},
 		level(queueFigures, "messages_ram", "Messages whose body is in memory", func(st *queue.Status) int64 { return int64(st.InMemory + st.Unacked) }),
 		level(queueFigures, "messages_ready_ram", "Ready messages whose body is in memory", func(st *queue.Status) int64 { return int64(st.InMemory) }),
 		level(queueFigures, "messages_unacked_ram", "Unacknowledged messages whose body is in memory", func(st *queue.Status) int64 { return int64(st.Unacked) }),

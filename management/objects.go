@@ -69,7 +69,7 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 
 // wanted are the figures of the families that are asked for.
 func wanted[T any](c *selection, all []figure[T]) []figure[T] {
-	return slices.DeleteFunc(all, func(f figure[T]) bool { return !c.wants(f.family) })
+	return slices.DeleteFunc(all, func(f figure[T]) bool { return !c.wants(f.family) && (f.also == "" || !c.wants(f.also)) })
 }
 
 // A sampled is an object with its labels as text.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -27,7 +28,19 @@ func (s *Server) Metrics() http.Handler {
 	})
 	mux.HandleFunc("GET /metrics/detailed", s.serveDetailed)
 	mux.Handle("GET /metrics/memory-breakdown", s.gathered(memoryCollector{s}))
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(w, withoutSlash(r)) })
+}
+
+// withoutSlash is the request without a slash at the end of its path (RabbitMQ 4.0).
+func withoutSlash(r *http.Request) *http.Request {
+	if len(r.URL.Path) < 2 || !strings.HasSuffix(r.URL.Path, "/") {
+		return r
+	}
+	u := *r.URL
+	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), ""
+	clone := *r
+	clone.URL = &u
+	return &clone
 }
 
 // aggregated is the handler of the totals.

@@ -176,6 +176,11 @@ func TestDetailedHasWhatIsAskedFor(t *testing.T) {
 			t.Errorf("there is %s", lines)
 		}
 	}
+	got = a.scrape("/metrics/detailed?family=queue_metrics")
+	wantLines(t, got, `rabbitmq_detailed_queue_consumers{queue="q",vhost="/"} 0`, `rabbitmq_detailed_queue_messages_bytes{queue="q",vhost="/"} 155`)
+	if lines := linesOf(a.scrape("/metrics/detailed?family=queue_metrics&family=queue_consumer_count"), "# TYPE rabbitmq_detailed_queue_consumers"); len(lines) != 1 {
+		t.Errorf("there is %s, want it once", lines)
+	}
 	got = a.scrape("/metrics/detailed?family=queue_coarse_metrics&queue=^th")
 	wantLines(t, got, `rabbitmq_detailed_queue_messages{queue="third",vhost="v"} 0`)
 	if lines := linesOf(got, `queue="q"`); len(lines) > 0 {
@@ -193,6 +198,17 @@ func TestIdentityStaysWhenTheClusterIsRenamed(t *testing.T) {
 	a.do("PUT", "/global-parameters/internal_cluster_id", `{"value":"id-1"}`, 201)
 	a.do("PUT", "/cluster-name", `{"name":"new"}`, 204)
 	wantLines(t, a.scrape("/metrics"), `rabbitmq_identity_info{rabbitmq_cluster="new",rabbitmq_cluster_permanent_id="id-1",rabbitmq_node="rabbit@test"} 1`)
+}
+
+func TestMetricsTakeOneSlashAtTheEnd(t *testing.T) {
+	a := newAPI(t, nil)
+	for path, want := range map[string]int{"/metrics/": 200, "/metrics/per-object/": 200, "/metrics/detailed/": 200, "/metrics//": 404, "/": 404, "/metrics/none/": 404} {
+		w := httptest.NewRecorder()
+		a.s.Metrics().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
+		if w.Code != want {
+			t.Errorf("GET %s = %d, want %d", path, w.Code, want)
+		}
+	}
 }
 
 func TestDetailedRefusesABadPattern(t *testing.T) {
