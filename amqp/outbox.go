@@ -338,6 +338,9 @@ func (o *outbox) get(ch *channel, d queue.Delivery, q queue.Queue, noAck bool, l
 		ch.counts.got.Add(1)
 		ch.unacked.push([]queue.Delivery{d}, &consumer{ch: ch, queue: q, apart: ch.window.Limited()})
 	}
+	if d.Redelivered {
+		ch.counts.redelivered.Add(1)
+	}
 	if !o.closing {
 		o.messageLocked(d.Msg, d.Redelivered, segment{kind: getSegment, n: 1, channel: ch.id, tag: tag, left: uint32(left), queue: q.Name()})
 		o.answeredLocked()

@@ -91,6 +91,31 @@ func TestNacksAreNoConfirms(t *testing.T) {
 	}
 }
 
+// What is got a second time counts as redelivered, as what is consumed does (RabbitMQ 4.0).
+func TestGotAgainCountsAsRedelivered(t *testing.T) {
+	for _, noAck := range []bool{false, true} {
+		s := newTestServer(t, zap.NewNop())
+		c := dialTCP(t, s)
+		c.call(&frames.QueueDeclare{Queue: "q"}, frames.QueueDeclareOkID)
+		c.write(appendPublish(nil, 1, "q", []byte{0, 0}, []byte("m")))
+		c.method(1, &frames.BasicGet{Queue: "q"})
+		c.want(frames.BasicGetOkID)
+		c.next() // header
+		c.next() // body
+		if got := s.Channels()[0].Redelivered; got != 0 {
+			t.Errorf("%d redelivered at first, want none", got)
+		}
+		c.method(1, &frames.BasicNack{DeliveryTag: 1, Requeue: true})
+		c.method(1, &frames.BasicGet{Queue: "q", NoAck: noAck})
+		if m := c.want(frames.BasicGetOkID).(*frames.BasicGetOk); !m.Redelivered {
+			t.Error("the message that came back is not marked as redelivered")
+		}
+		if got := s.Channels()[0].Redelivered; got != 1 {
+			t.Errorf("no-ack %v: %d redelivered, want 1", noAck, got)
+		}
+	}
+}
+
 // A channel that the broker has closed is there until the client has answered.
 func TestClosingChannels(t *testing.T) {
 	s := newTestServer(t, zap.NewNop())
