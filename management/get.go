@@ -38,7 +38,7 @@ func readGetting(b body) (getting, error) {
 	case "reject_requeue_false":
 		g.outcome = queue.Rejected
 	default:
-		return g, badRequest("unknown ackmode '%v'; it is ack_requeue_true, ack_requeue_false, reject_requeue_true or reject_requeue_false", mode)
+		return g, badRequest("unknown ackmode '%s'; it is ack_requeue_true, ack_requeue_false, reject_requeue_true or reject_requeue_false", jsonText(mode))
 	}
 	switch b["encoding"] {
 	case "auto":

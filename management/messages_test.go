@@ -85,6 +85,7 @@ func TestPublishRefusals(t *testing.T) {
 		{"amq.topic", `{"properties":{},"routing_key":"` + strings.Repeat("k", 256) + `","payload":"","payload_encoding":"string"}`, 400, "a routing key must not be longer than 255 bytes"},
 		{"amq.topic", `{"properties":{},"routing_key":"","payload":"!!","payload_encoding":"base64"}`, 400, "the payload is not base64"},
 		{"amq.topic", `{"properties":{},"routing_key":"","payload":"","payload_encoding":"xx"}`, 400, "unsupported payload_encoding 'xx'; it is string or base64"},
+		{"amq.topic", `{"properties":{},"routing_key":"","payload":"","payload_encoding":null}`, 400, "unsupported payload_encoding 'null'; it is string or base64"},
 		{"amq.topic", `{"properties":{"delivery_mode":"x"},"routing_key":"","payload":"","payload_encoding":"string"}`, 400, "delivery_mode must be an integer"},
 		{"amq.topic", `{"properties":{"delivery_mode":"2"},"routing_key":"","payload":"","payload_encoding":"string"}`, 400, "delivery_mode must be an integer"},
 		{"amq.topic", `{"properties":{"expiration":"1.5"},"routing_key":"","payload":"","payload_encoding":"string"}`, 400,
@@ -150,6 +151,7 @@ func TestGetRefusals(t *testing.T) {
 	for body, reason := range map[string]string{
 		`{}`: "[{key_missing,ackmode},{key_missing,count},{key_missing,encoding}]",
 		`{"count":1,"requeue":true,"encoding":"auto"}`:                    "[{key_missing,ackmode}]",
+		`{"count":1,"ackmode":{"a":1},"encoding":"auto"}`:                 "unknown ackmode '{\"a\":1}'; it is ack_requeue_true, ack_requeue_false, reject_requeue_true or reject_requeue_false",
 		`{"count":1,"ackmode":"maybe","encoding":"auto"}`:                 "unknown ackmode 'maybe'; it is ack_requeue_true, ack_requeue_false, reject_requeue_true or reject_requeue_false",
 		`{"count":1,"ackmode":"ack_requeue_true","encoding":"rot13"}`:     "Unsupported encoding. Please use auto or base64.",
 		`{"count":"many","ackmode":"ack_requeue_true","encoding":"auto"}`: "count must be an integer",

@@ -103,7 +103,7 @@ func readPayload(b body) ([]byte, error) {
 		}
 		return raw, nil
 	default:
-		return nil, badRequest("unsupported payload_encoding '%v'; it is string or base64", encoding)
+		return nil, badRequest("unsupported payload_encoding '%s'; it is string or base64", jsonText(encoding))
 	}
 }
 

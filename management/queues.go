@@ -424,5 +424,5 @@ func queueActions(r *request) (reply, error) {
 	if err := b.need("action"); err != nil {
 		return reply{}, err
 	}
-	return reply{}, badRequest("unknown action '%v'", b["action"])
+	return reply{}, badRequest("unknown action '%s'", jsonText(b["action"]))
 }
