@@ -80,3 +80,24 @@ func persistentBatch(r *message.Receipt) []queue.Entry {
 type settledOwner chan struct{}
 
 func (o settledOwner) Settled(*message.Receipt) { o <- struct{}{} }
+
+// A queue that grows and shrinks all the time allocates the small chunks that a
+// short one has, and takes the large ones from those that are used up.
+func TestLongDequeUsesItsMemoryAgain(t *testing.T) {
+	const n = 32 * largestChunk
+	var d deque
+	round := func() {
+		for range n {
+			d.slot()
+		}
+		for d.n > 0 {
+			d.drop(len(d.run()))
+		}
+	}
+	round()
+	// 8, 16, 32, 64 and 128 items, each with its struct, and some when the collector
+	// has just taken the large ones.
+	if got := testing.AllocsPerRun(20, round); got > 20 {
+		t.Errorf("%v allocations for %d items, want at most 20", got, n)
+	}
+}

@@ -1,5 +1,7 @@
 package classic
 
+import "sync"
+
 // The sizes of a deque's chunks, in values: they double from the smallest to
 // the largest, and an empty deque keeps one of up to keptChunk.
 const (
@@ -8,25 +10,28 @@ const (
 	keptChunk     = 64
 )
 
-// A deque is a line of values, first in, first out. It is made of chunks, so
+// A deque is a line of items, first in, first out. It is made of chunks, so
 // that a long one grows and shrinks without copying. The zero value is empty.
-type deque[T any] struct {
-	head, tail *chunk[T]
-	spare      *chunk[T] // a used one of the largest size, for the next turn
-	first      int       // the oldest value's place in head
+type deque struct {
+	head, tail *chunk
+	first      int // the oldest item's place in head
 	n          int
 }
 
 // A chunk has as many values as items is long; its capacity does not change.
-type chunk[T any] struct {
-	items []T
-	next  *chunk[T]
+type chunk struct {
+	items []item
+	next  *chunk
 }
 
-func (d *deque[T]) push(v T) { *d.slot() = v }
+// used are empty chunks of the largest size, of all queues: one that grows and
+// shrinks all the time need not allocate.
+var used sync.Pool
+
+func (d *deque) push(v item) { *d.slot() = v }
 
 // slot adds a value and returns its place, to be filled.
-func (d *deque[T]) slot() *T {
+func (d *deque) slot() *item {
 	c := d.tail
 	if c == nil || len(c.items) == cap(c.items) {
 		c = d.grow()
@@ -38,16 +43,12 @@ func (d *deque[T]) slot() *T {
 }
 
 // grow adds a chunk at the end.
-func (d *deque[T]) grow() *chunk[T] {
-	c := d.spare
-	d.spare = nil
-	if c == nil {
-		size := smallestChunk
-		if d.tail != nil {
-			size = min(2*cap(d.tail.items), largestChunk)
-		}
-		c = &chunk[T]{items: make([]T, 0, size)}
+func (d *deque) grow() *chunk {
+	size := smallestChunk
+	if d.tail != nil {
+		size = min(2*cap(d.tail.items), largestChunk)
 	}
+	c := newChunk(size)
 	if d.tail == nil {
 		d.head = c
 	} else {
@@ -57,9 +58,18 @@ func (d *deque[T]) grow() *chunk[T] {
 	return c
 }
 
+func newChunk(size int) *chunk {
+	if size == largestChunk {
+		if c, ok := used.Get().(*chunk); ok {
+			return c
+		}
+	}
+	return &chunk{items: make([]item, 0, size)}
+}
+
 // join moves all values of other, of which none was ever taken off, behind those
 // of d. It copies none.
-func (d *deque[T]) join(other *deque[T]) {
+func (d *deque) join(other *deque) {
 	switch {
 	case other.n == 0:
 		return
@@ -70,14 +80,14 @@ func (d *deque[T]) join(other *deque[T]) {
 	}
 	d.tail = other.tail
 	d.n += other.n
-	*other = deque[T]{}
+	*other = deque{}
 }
 
 // front is the oldest value, in its place; the deque must not be empty.
-func (d *deque[T]) front() *T { return &d.head.items[d.first] }
+func (d *deque) front() *item { return &d.head.items[d.first] }
 
 // run is the oldest values, in their places, as far as they are in one piece.
-func (d *deque[T]) run() []T {
+func (d *deque) run() []item {
 	if d.n == 0 {
 		return nil
 	}
@@ -85,14 +95,14 @@ func (d *deque[T]) run() []T {
 }
 
 // pop takes the oldest value off; the deque must not be empty.
-func (d *deque[T]) pop() T {
+func (d *deque) pop() item {
 	v := *d.front()
 	d.drop(1)
 	return v
 }
 
 // drop takes the n oldest values off; they must be in one run.
-func (d *deque[T]) drop(n int) {
+func (d *deque) drop(n int) {
 	c := d.head
 	clear(c.items[d.first : d.first+n])
 	d.first += n
@@ -103,18 +113,18 @@ func (d *deque[T]) drop(n int) {
 }
 
 // leave goes on to the chunk after c, which is used up.
-func (d *deque[T]) leave(c *chunk[T]) {
+func (d *deque) leave(c *chunk) {
 	d.first = 0
 	c.items = c.items[:0]
-	if c.next != nil {
+	switch {
+	case c.next != nil:
 		d.head, c.next = c.next, nil
-		if cap(c.items) == largestChunk {
-			d.spare = c
-		}
-		return
-	}
-	d.spare = nil
-	if cap(c.items) > keptChunk {
+	case cap(c.items) > keptChunk:
 		d.head, d.tail = nil, nil
+	default:
+		return // it stays for the next item
+	}
+	if cap(c.items) == largestChunk {
+		used.Put(c)
 	}
 }

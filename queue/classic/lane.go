@@ -25,9 +25,9 @@ type item struct {
 // than everything that was not yet handed out.
 type lane struct {
 	back  returned
-	head  deque[item]
+	head  deque
 	paged pages
-	tail  deque[item] // empty unless something was paged out
+	tail  deque // empty unless something was paged out
 
 	headSize, tailSize int64 // what the messages of head and tail weigh, in bytes
 }

@@ -111,7 +111,7 @@ func (q *Queue) pageableLocked(i int, durable queue.ID, need int64) []item {
 
 // split leaves as much of the head as keep says and makes the rest the tail.
 func (l *lane) split(keep int64) {
-	var head deque[item]
+	var head deque
 	var size int64
 	for l.head.n > 0 && size < keep {
 		it := l.head.pop()
@@ -232,7 +232,7 @@ type load struct {
 
 // A block is what was read. Up to the id end everything of the load is in it.
 type block struct {
-	items  deque[item]
+	items  deque
 	end    queue.ID
 	stored int   // of the items
 	size   int64 // what their messages weigh, in bytes
