@@ -1,6 +1,10 @@
 // Package pattern holds regular expressions as people write them for RabbitMQ,
 // which uses PCRE. What Go's expressions lack is done by backtracking: looking
 // around, back references, atomic groups and possessive repetition.
+//
+// It is not left to a library, as permissions are such expressions: regexp2 1.12, which
+// has the dialect of .NET, takes \h, \R, \g{-1} and \Q...\E for other things without
+// an error, and has no possessive repetition.
 package pattern
 
 import (
