@@ -104,7 +104,7 @@ func (ch *channel) basicQos(m *frames.BasicQos) error {
 		ch.window.SetLimit(0)
 	}
 	ch.reply(&frames.BasicQosOk{}) // before what there is room for now (RabbitMQ 4.0)
-	ch.resumeConsumers()
+	ch.resumeConsumers("")
 	return nil
 }
 

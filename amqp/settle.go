@@ -1,6 +1,9 @@
 package amqp
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/queue"
 )
@@ -92,6 +95,10 @@ func (ch *channel) settle(list []outstanding, how queue.Outcome) {
 	}
 	ch.conn.run = run
 	total := len(list)
+	last := ""
+	if total > 0 && list[total-1].c.sub != nil { // else it was got
+		last = list[total-1].c.sub.Tag
+	}
 	if how == queue.Accepted {
 		ch.counts.acked.Add(uint64(total))
 	}
@@ -100,14 +107,21 @@ func (ch *channel) settle(list []outstanding, how queue.Outcome) {
 		ch.conn.scratch = nil
 	}
 	if total > apart && ch.window.Give(total-apart) {
-		ch.resumeConsumers()
+		ch.resumeConsumers(last)
 	}
 }
 
 // resumeConsumers lets the channel's consumers take deliveries again after the
-// channel-wide limit was reached.
-func (ch *channel) resumeConsumers() {
-	for _, c := range ch.consumers {
+// channel-wide limit was reached. As the first may take all that there is room for, the
+// one that has just settled something comes last.
+func (ch *channel) resumeConsumers(settled string) {
+	tags := slices.Sorted(maps.Keys(ch.consumers))
+	after, found := slices.BinarySearch(tags, settled)
+	if found {
+		after++
+	}
+	for _, tag := range slices.Concat(tags[after:], tags[:after]) {
+		c := ch.consumers[tag]
 		c.queue.Resume(c.sub)
 	}
 }

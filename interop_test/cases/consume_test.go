@@ -452,6 +452,20 @@ func TestQosGlobalHoldsBackNoAck(t *testing.T) {
 	c.want(`deliver u #3 /r "3"`, `deliver u #4 /r "4"`)
 }
 
+func TestQosGlobalIsSharedInTurn(t *testing.T) {
+	c := connect(t)
+	c.ok(c.declare("q", "x", nil))
+	c.ok(c.qos(1, true))
+	c.ok(c.consume("q", "t", "", nil))
+	c.ok(c.consume("q", "u", "", nil))
+	c.on(2).puts("q", "1", "2", "3", "4", "5", "6")
+	c.want(`deliver t #1 /q "1"`)
+	for i, tag := range []string{"u", "t", "u", "t", "u"} {
+		c.ack(uint64(i+1), "")
+		c.want(fmt.Sprintf(`deliver %s #%d /q "%d"`, tag, i+2, i+2))
+	}
+}
+
 func TestQosGlobalZeroLiftsTheLimit(t *testing.T) {
 	c := connect(t)
 	c.ok(c.declare("q", "x", nil))
