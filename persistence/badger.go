@@ -45,7 +45,11 @@ func openBadger(o Options, dir string) (*badgerEngine, error) {
 	}
 	warnTorn(dir, o.Log)
 	e := &badgerEngine{dir: dir, log: &badgerLog{log: o.Log}}
-	db, err := badger.OpenManaged(badgerOptions(o, dir, e.log))
+	left, err := largestMemtable(dir)
+	if err != nil {
+		return nil, err
+	}
+	db, err := badger.OpenManaged(badgerOptions(o, dir, left, e.log))
 	if err != nil {
 		return nil, damaged(dir, err)
 	}
@@ -63,11 +67,14 @@ func openBadger(o Options, dir string) (*badgerEngine, error) {
 	return e, nil
 }
 
-func badgerOptions(o Options, dir string, log badger.Logger) badger.Options {
+// badgerOptions are those of a directory in which a crash has left memtables of up to
+// that size, which are read into memory again: Badger 4.9 ends the process if that is
+// more than a memtable may have now.
+func badgerOptions(o Options, dir string, left int64, log badger.Logger) badger.Options {
 	p := o.Profile.sizes()
 	b := badger.DefaultOptions(dir)
 	b.SyncWrites = o.Durability == Synced
-	b.MemTableSize = p.memtable
+	b.MemTableSize = max(p.memtable, left)
 	b.NumMemtables = p.memtables
 	b.ValueThreshold = valueThreshold
 	b.ValueLogFileSize = p.vlog
@@ -108,6 +115,26 @@ func sweepEmptyFiles(dir string) error {
 		}
 	}
 	return nil
+}
+
+// largestMemtable is the size of the largest memtable of which there is a log, in
+// bytes. Its file is made with room for two (Badger 4.9).
+func largestMemtable(dir string) (size int64, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, fmt.Errorf("read the store's directory: %w", err)
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".mem" {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return 0, fmt.Errorf("look at a memtable: %w", err)
+		}
+		size = max(size, info.Size()/2)
+	}
+	return size, nil
 }
 
 func (e *badgerEngine) limits() limits { return e.lim }

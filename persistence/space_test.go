@@ -304,6 +304,32 @@ func valueFiles(t *testing.T, dir string) []string {
 	return files
 }
 
+// A crash leaves a memtable of the server profile, which has more than one of the
+// tiny profile may have.
+func TestTinyOpensWhatServerLeft(t *testing.T) {
+	dir, copied := t.TempDir(), t.TempDir()
+	s := openTest(t, Options{Dir: dir, Profile: Server})
+	const n = 2000
+	defs := make([]Definition, n)
+	for i := range defs {
+		defs[i] = Definition{Kind: Users, Key: fmt.Sprint(i), Value: randomBody(900)}
+	}
+	if err := errors.Join(s.PutAll(defs)...); err != nil {
+		t.Fatal(err)
+	}
+	copyDir(t, dir, copied) // as if the process had died here
+	closeTest(t, s)
+	s = openTest(t, Options{Dir: copied, Profile: Tiny})
+	defer closeTest(t, s)
+	found := 0
+	for range s.All(Users) {
+		found++
+	}
+	if found != n {
+		t.Errorf("%d definitions are left, want %d", found, n)
+	}
+}
+
 func ids(lo, hi uint64) (all []uint64) {
 	for id := lo; id <= hi; id++ {
 		all = append(all, id)
