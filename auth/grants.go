@@ -1,10 +1,12 @@
 package auth
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"unicode"
 
 	"github.com/leveretmq/leveret/frames"
 )
@@ -151,8 +153,19 @@ func compileTopic(expr string, row TopicPermissions) (expression, error) {
 	if _, err := compile(expr); err != nil {
 		return expression{}, err
 	}
-	return compile(strings.NewReplacer(
-		"{username}", regexp.QuoteMeta(row.User),
-		"{vhost}", regexp.QuoteMeta(row.VHost),
-	).Replace(expr))
+	return compile(strings.NewReplacer("{username}", quote(row.User), "{vhost}", quote(row.VHost)).Replace(expr))
+}
+
+// quote makes an expression that matches the text, also where (?x) has blanks and
+// comments ignored.
+func quote(text string) string {
+	var b strings.Builder
+	for _, c := range text {
+		if c == '#' || unicode.IsSpace(c) {
+			fmt.Fprintf(&b, `[%c]`, c)
+		} else {
+			b.WriteString(regexp.QuoteMeta(string(c)))
+		}
+	}
+	return b.String()
 }

@@ -119,7 +119,7 @@ func TestPermissionsThatAreRefused(t *testing.T) {
 		{set("joe", "\xff", "", "", ""), `PRECONDITION_FAILED - name "\xff" is not valid UTF-8`},
 		{setTopic("no", "x", "", ""), "NOT_FOUND - no user 'no'"},
 		{setTopic("joe", "x", "[", ""), "PRECONDITION_FAILED - invalid regular expression '[': missing terminating ] for character class at 1"},
-		{setTopic("joe", "x", "", "a++*"), "PRECONDITION_FAILED - invalid regular expression 'a++*': nothing to repeat at 3"},
+		{setTopic("joe", "x", "", "a++"), "PRECONDITION_FAILED - invalid regular expression 'a++': possessive repetition is not supported: write (?>...) at 2"},
 		{setTopic("joe", "\xff", "", ""), `PRECONDITION_FAILED - name "\xff" is not valid UTF-8`},
 	} {
 		wantReply(t, tt.err, tt.want)
@@ -129,10 +129,26 @@ func TestPermissionsThatAreRefused(t *testing.T) {
 	}
 }
 
+// A name is no part of the expression, whatever it is and whatever the expression ignores.
+func TestNamesInTopicPermissionsAreTakenLiterally(t *testing.T) {
+	for name, other := range map[string]string{"#": "x", "a b": "ab", ".*": "x", "joe": "jim"} {
+		a := newAuthority(t, Config{})
+		putUser(t, a, name, Secret{Password: "secret"})
+		if _, err := a.SetTopicPermissions(name, "/", "x", `(?x)^{username}\. (?!z)`, ".*"); err != nil {
+			t.Fatal(err)
+		}
+		g := a.Grants(name, "/")
+		if g.CheckTopic("x", Write, name+".k") != nil || g.CheckTopic("x", Write, other+".k") == nil || g.CheckTopic("x", Write, name+".z") == nil {
+			t.Errorf("%q: own key %v, that of %q %v, one that is left out %v", name, g.CheckTopic("x", Write, name+".k"),
+				other, g.CheckTopic("x", Write, other+".k"), g.CheckTopic("x", Write, name+".z"))
+		}
+	}
+}
+
 // Permissions are regular expressions of PCRE, as in RabbitMQ.
 func TestPermissionsThatLookAround(t *testing.T) {
 	a := newAuthority(t, Config{})
-	if _, err := a.SetPermissions("joe", "/", `^(?!amq\.).*`, `(?<!\.dlq)$`, `^(a|b)\1++$`); err != nil {
+	if _, err := a.SetPermissions("joe", "/", `^(?!amq\.).*`, `(?<!\.dlq)$`, `^(a|b)\1+$`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.SetTopicPermissions("joe", "/", "x", `^(?!{username}\.)`, ".*"); err != nil {
