@@ -2,12 +2,12 @@ package broker
 
 import (
 	"fmt"
-	"regexp"
 
 	"go.uber.org/zap"
 
 	"github.com/leveretmq/leveret/auth"
 	"github.com/leveretmq/leveret/config"
+	"github.com/leveretmq/leveret/pattern"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/vhost"
 )
@@ -84,7 +84,7 @@ func policy(p config.DefaultPolicy, v *vhost.VHost) error {
 }
 
 // matches says whether a pattern that config has checked is in a name.
-func matches(pattern, name string) bool {
-	ok, err := regexp.MatchString(pattern, name)
-	return err == nil && ok
+func matches(expr, name string) bool {
+	p, err := pattern.Compile(expr)
+	return err == nil && p.MatchString(name)
 }
