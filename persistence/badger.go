@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,11 +46,13 @@ func openBadger(o Options, dir string) (*badgerEngine, error) {
 	}
 	warnTorn(dir, o.Log)
 	e := &badgerEngine{dir: dir, log: &badgerLog{log: o.Log}}
-	left, err := largestMemtable(dir)
-	if err != nil {
+	memtable := o.Profile.sizes().memtable
+	if left, err := hasMemtables(dir); err != nil {
 		return nil, err
+	} else if left {
+		memtable = max(memtable, Server.sizes().memtable)
 	}
-	db, err := badger.OpenManaged(badgerOptions(o, dir, left, e.log))
+	db, err := badger.OpenManaged(badgerOptions(o, dir, memtable, e.log))
 	if err != nil {
 		return nil, damaged(dir, err)
 	}
@@ -62,19 +65,21 @@ func openBadger(o Options, dir string) (*badgerEngine, error) {
 		inline:  int(db.MaxBatchSize()) * 7 / 8,
 		value:   valueThreshold,
 		pointer: 12,
+
+		memtable: memtable,
 	}
 	e.files.dir = dir
 	return e, nil
 }
 
-// badgerOptions are those of a directory in which a crash has left memtables of up to
-// that size, which are read into memory again: Badger 4.9 ends the process if that is
-// more than a memtable may have now.
-func badgerOptions(o Options, dir string, left int64, log badger.Logger) badger.Options {
+// badgerOptions are those of a directory. The memtables that a crash has left are read
+// into memory again, and Badger 4.9 ends the process if one is larger than they may be
+// now: as large as those of any profile must fit.
+func badgerOptions(o Options, dir string, memtable int64, log badger.Logger) badger.Options {
 	p := o.Profile.sizes()
 	b := badger.DefaultOptions(dir)
 	b.SyncWrites = o.Durability == Synced
-	b.MemTableSize = max(p.memtable, left)
+	b.MemTableSize = memtable
 	b.NumMemtables = p.memtables
 	b.ValueThreshold = valueThreshold
 	b.ValueLogFileSize = p.vlog
@@ -117,24 +122,13 @@ func sweepEmptyFiles(dir string) error {
 	return nil
 }
 
-// largestMemtable is the size of the largest memtable of which there is a log, in
-// bytes. Its file is made with room for two (Badger 4.9).
-func largestMemtable(dir string) (size int64, err error) {
+// hasMemtables says whether there are logs of memtables: an orderly stop leaves none.
+func hasMemtables(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return 0, fmt.Errorf("read the store's directory: %w", err)
+		return false, fmt.Errorf("read the store's directory: %w", err)
 	}
-	for _, e := range entries {
-		if filepath.Ext(e.Name()) != ".mem" {
-			continue
-		}
-		info, err := e.Info()
-		if err != nil {
-			return 0, fmt.Errorf("look at a memtable: %w", err)
-		}
-		size = max(size, info.Size()/2)
-	}
-	return size, nil
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return filepath.Ext(e.Name()) == ".mem" }), nil
 }
 
 func (e *badgerEngine) limits() limits { return e.lim }
@@ -196,7 +190,7 @@ func (e *badgerEngine) scan(prefix []byte, fn func(item) error) error {
 	o.PrefetchValues = false
 	o.Prefix = prefix
 	it := txn.NewIterator(o)
-	defer it.Close()
+	defer e.closeIterator(it)
 	for it.Rewind(); it.Valid(); it.Next() {
 		i := it.Item()
 		err := fn(item{key: i.Key(), meta: i.UserMeta(), size: i.ValueSize(), value: i.Value})
@@ -240,12 +234,16 @@ func (e *badgerEngine) collect(share float64) error {
 	txn := e.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{keyHead}})
-	defer func() {
-		e.reading.Lock()
-		defer e.reading.Unlock()
-		it.Close()
-	}()
+	defer e.closeIterator(it)
 	return e.db.RunValueLogGC(share)
+}
+
+// closeIterator closes one while nobody reads: the last one that is closed removes
+// the files that were taken meanwhile.
+func (e *badgerEngine) closeIterator(it *badger.Iterator) {
+	e.reading.Lock()
+	defer e.reading.Unlock()
+	it.Close()
 }
 
 func (e *badgerEngine) release() {

@@ -58,6 +58,8 @@ type limits struct {
 	inline  int   // of keys, values below threshold and pointers to others
 	value   int   // a value of this or more goes to the value log
 	pointer int   // what a value in the value log counts as inline
+
+	memtable int64 // of one memtable
 }
 
 // errNoKey: there is no such key.

@@ -476,7 +476,7 @@ type nullEngine struct {
 
 func (e *nullEngine) commit(w []write, done func(error)) { e.commits++; done(nil) }
 func (e *nullEngine) limits() limits {
-	return limits{entries: 1000, bytes: 8 << 20, inline: 1 << 20, value: 1 << 10, pointer: 12}
+	return limits{entries: 1000, bytes: 8 << 20, inline: 1 << 20, value: 1 << 10, pointer: 12, memtable: 1 << 20}
 }
 func (e *nullEngine) rotated() bool { return false }
 

@@ -208,7 +208,7 @@ func (k *keeper) crowded(times int64) bool {
 // deletion is compacted, and only a compacted one counts as garbage.
 func (k *keeper) pad() error {
 	value := make([]byte, k.s.lim.value-64)
-	n := int(paddingShare*float64(k.s.sizes.memtable))/len(value) + 1
+	n := int(paddingShare*float64(k.s.lim.memtable))/len(value) + 1
 	for n > 0 {
 		var writes []write
 		room := min(k.s.lim.inline/2, 64<<10)

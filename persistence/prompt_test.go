@@ -17,7 +17,7 @@ type slowEngine struct {
 }
 
 func (*slowEngine) limits() limits {
-	return limits{entries: 1000, bytes: 1 << 30, inline: 1 << 20, value: 1 << 10, pointer: 12}
+	return limits{entries: 1000, bytes: 1 << 30, inline: 1 << 20, value: 1 << 10, pointer: 12, memtable: 1 << 20}
 }
 func (*slowEngine) rotated() bool { return false }
 func (*slowEngine) advise()       {}

@@ -322,6 +322,10 @@ func TestTinyOpensWhatServerLeft(t *testing.T) {
 	copyDir(t, dir, copied) // as if the process had died here
 	closeTest(t, s)
 	s = openTest(t, Options{Dir: copied, Profile: Tiny})
+	again := t.TempDir()
+	copyDir(t, copied, again) // the same once more: the log has been cut to what it holds
+	closeTest(t, s)
+	s = openTest(t, Options{Dir: again, Profile: Tiny})
 	defer closeTest(t, s)
 	found := 0
 	for range s.All(Users) {
