@@ -104,6 +104,9 @@ var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|\b\d+s
 // machine is what differs from machine to machine: free ports, processors.
 var machine = regexp.MustCompile(`(port: |ports:? |cores[a-z -]*: )\d+(, \d+)*`)
 
+// identity is the name that a cluster keeps, which is random.
+var identity = regexp.MustCompile(`leveret-cluster-id-[\w-]{22}`)
+
 func runScript(t *testing.T, file string) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -124,6 +127,7 @@ func runScript(t *testing.T, file string) {
 		}
 		got := strings.NewReplacer(url, "URL", "leveret@"+short, "NODE", broker.Version(), "VERSION").Replace(out + errs)
 		got = varying.ReplaceAllString(got, "TIME")
+		got = identity.ReplaceAllString(got, "leveret-cluster-id-ID")
 		got = machine.ReplaceAllString(got, "${1}N")
 		if got != "" && !strings.HasSuffix(got, "\n") {
 			got += "\n"
