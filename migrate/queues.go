@@ -239,6 +239,8 @@ func (e Endpoint) has(ctx context.Context, c *amqp.Connection, mark string) bool
 			Mark string `json:"leveret_migration"`
 		} `json:"client_properties"`
 	}
+	ctx, cancel := context.WithTimeout(ctx, cutOff)
+	defer cancel()
 	name := fmt.Sprintf("%s -> %s", c.LocalAddr(), c.RemoteAddr()) // RabbitMQ 4.0
 	err := e.API.do(ctx, http.MethodGet, apiPath("connections", name), nil, &found)
 	return err == nil && found.Properties.Mark == mark // what is wrong with the API is told where it is needed
