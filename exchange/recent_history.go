@@ -53,7 +53,10 @@ func (r *recentHistory) stores(m *message.Message) bool {
 	return !ok || tag != 't' || value[0] == 0
 }
 
+// keep keeps a copy: the time of the message is that of its transaction's commit.
 func (r *recentHistory) keep(m *message.Message) {
+	c := *m
+	m = &c
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.last) < r.length {

@@ -30,6 +30,18 @@ func TestRecentHistoryKeepsTheLast(t *testing.T) {
 	}
 }
 
+// The time of what a transaction has published changes with its commit.
+func TestRecentHistoryKeepsCopies(t *testing.T) {
+	x := newExchange(t, "x-recent-history")
+	m := keyed("k")
+	m.Time = 1
+	routed(x, m)
+	m.Time = 2
+	if got := x.History()[0].Time; got != 1 {
+		t.Errorf("the time of what is kept is %d, want 1", got)
+	}
+}
+
 func TestRecentHistoryIsAFanoutOfTwenty(t *testing.T) {
 	x := newExchange(t, "x-recent-history")
 	bind(t, x, newQueue("a"), "k")
