@@ -448,9 +448,9 @@ func limitIfAny(v any, to *int64) string {
 	switch v := v.(type) {
 	case nil:
 	case float32:
-		*to = int64(math.Floor(float64(v)))
+		return limitIfAny(float64(v), to)
 	case float64:
-		*to = int64(math.Floor(v))
+		*to = int64(math.Floor(max(min(v, 1<<62), -1<<62)))
 	case frames.Timestamp:
 		*to = int64(min(v, math.MaxInt64))
 	default:
