@@ -4,7 +4,11 @@
 
 package vhost
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/leveretmq/leveret/queue"
+)
 
 // A read of small messages is a batch that no publisher keeps the memory of: it
 // must come from those before, not be grown anew.
@@ -38,5 +42,14 @@ func TestHugeBatchesAreNotKept(t *testing.T) {
 	p.Add(rt, m, nil, 0)
 	if now := p.active[0].batch; &now[0] == huge || cap(now) > maxLargeBatch {
 		t.Errorf("a batch of more than %d entries was kept", maxLargeBatch)
+	}
+}
+
+func TestLonePublishTakesNoLargeBatch(t *testing.T) {
+	share(make([]queue.Entry, 0, 4*maxFreeBatch))
+	p := newBenchVHost(t, 1).NewPublisher()
+	p.Add(route(t, p, "", "a"), newMessage("", "a"), nil, 0)
+	if n := cap(p.active[0].batch); n > maxFreeBatch {
+		t.Errorf("a batch of one message has room for %d", n)
 	}
 }

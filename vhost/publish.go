@@ -1,11 +1,12 @@
 package vhost
 
 import (
+	"sync"
+
 	"github.com/leveretmq/leveret/exchange"
 	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
-	"sync"
 )
 
 // maxRoutes bounds the routes that a publisher keeps.
@@ -74,6 +75,10 @@ type Route struct {
 
 	published, routed uint64 // since the last Flush, for the exchange's counters
 }
+
+// Decides says that messages go to the same queues at once unless their headers say
+// otherwise, as far as that is known yet.
+func (rt *Route) Decides() bool { return rt.known && rt.delayed == nil }
 
 // A sink takes batches: a queue, or a delayed exchange.
 type sink interface {
@@ -320,7 +325,25 @@ func (p *Publisher) put(s *batchSlot, e queue.Entry) {
 		s.receipt = e.Receipt
 		s.runs++
 	}
+	if len(s.batch) == maxFreeBatch {
+		p.enlarge(s)
+	}
 	s.batch = append(s.batch, e)
+}
+
+// enlarge gives a batch that is larger than a publisher may keep the memory of one
+// that others have left.
+func (p *Publisher) enlarge(s *batchSlot) {
+	large, ok := largeBatches.Get().(*[]queue.Entry)
+	if !ok || cap(*large) <= cap(s.batch) {
+		return
+	}
+	small := s.batch
+	s.batch = append(*large, small...)
+	if cap(small) <= maxFreeBatch && len(p.free) < maxFreeBatches {
+		clear(small)
+		p.free = append(p.free, small[:0])
+	}
 }
 
 func (p *Publisher) activate(s *batchSlot) {
@@ -329,10 +352,6 @@ func (p *Publisher) activate(s *batchSlot) {
 		s.batch = p.free[n]
 		p.free[n] = nil
 		p.free = p.free[:n]
-		return
-	}
-	if large, ok := largeBatches.Get().(*[]queue.Entry); ok {
-		s.batch = *large
 	}
 }
 
