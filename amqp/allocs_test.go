@@ -43,12 +43,14 @@ func TestPublishAllocatesMessagesOnly(t *testing.T) {
 		name   string
 		n      int
 		queues []string // in turn
+		props  string
 		want   float64
 		maker  bool // is kept for the next batch
 	}{
-		{"many to one queue", lonely + 48, []string{"q"}, lonely + 48/12, true},
-		{"many to two queues", 64, []string{"q", "r"}, 64, false},
-		{"few", lonely, []string{"q"}, lonely, false},
+		{"many to one queue", lonely + 48, []string{"q"}, "\x10\x00\x01", lonely + 48/12, true},
+		{"many to two queues", 64, []string{"q", "r"}, "\x10\x00\x01", 64, false},
+		{"with headers, which may send each elsewhere", 64, []string{"q"}, "\x20\x00\x00\x00\x00\x00", 64, false},
+		{"few", lonely, []string{"q"}, "\x10\x00\x01", lonely, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newTestConn(t, newTestServer(t, zap.NewNop()))
@@ -61,7 +63,7 @@ func TestPublishAllocatesMessagesOnly(t *testing.T) {
 			}
 			var read []byte
 			for i := range tt.n {
-				read = appendPublish(read, 1, tt.queues[i%len(tt.queues)], []byte{0x10, 0, 1}, make([]byte, 100))
+				read = appendPublish(read, 1, tt.queues[i%len(tt.queues)], []byte(tt.props), make([]byte, 100))
 			}
 			round := func() {
 				c.buf, c.r, c.w = read, 0, len(read)

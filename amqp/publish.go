@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"strings"
 	"time"
@@ -56,13 +57,17 @@ func (ch *channel) headerFrame(f frames.Frame) error {
 		}
 		ch.conn.hold()
 	}
-	ch.take(cur, len(props))
+	ch.take(cur, props)
 	copy(cur.msg.Header, props)
 	ch.expect = expectBody
-	if size == 0 {
-		return ch.contentDone()
+	if size > 0 {
+		return nil
 	}
-	return nil
+	err := ch.contentDone()
+	if ch.conn.largest == 0 {
+		ch.conn.hold()
+	}
+	return err
 }
 
 // badHeader ends the connection for a frame that is not the content header that is due.
@@ -103,9 +108,9 @@ func (ch *channel) contentClosing(f frames.Frame) error {
 // take gets the memory for a message. A large body has some at once only if there
 // is used memory; else it gets it as it comes, at most twice what has come, so that
 // a client cannot take memory by announcing bodies.
-func (ch *channel) take(cur *publishing, header int) {
+func (ch *channel) take(cur *publishing, props []byte) {
 	if cur.size <= message.MaxInline {
-		cur.msg = ch.newMessage(header)
+		cur.msg = ch.newMessage(props)
 		cur.body = cur.msg.Body[:0]
 		return
 	}
@@ -113,7 +118,7 @@ func (ch *channel) take(cur *publishing, header int) {
 	if c.stock == nil {
 		c.stock = new(message.Stock)
 	}
-	cur.msg = message.New(header, 0)
+	cur.msg = message.New(len(props), 0)
 	cur.body = c.stock.Take(int(cur.size))
 }
 
@@ -123,18 +128,24 @@ func (ch *channel) take(cur *publishing, header int) {
 const lonely = 16
 
 // newMessage makes the message of the publish that is arriving, which is not large.
-func (ch *channel) newMessage(header int) *message.Message {
-	c, cur := ch.conn, &ch.cur
-	if cur.route != c.alike.route {
-		c.alike.route, c.alike.n = cur.route, 0
+func (ch *channel) newMessage(props []byte) *message.Message {
+	a, cur := &ch.conn.alike, &ch.cur
+	if cur.route != a.route {
+		a.route, a.n = cur.route, 0
 	}
-	if c.alike.n++; c.alike.n <= lonely || cur.route == nil {
-		return message.New(header, int(cur.size))
+	if a.n++; a.n <= lonely || !sameWay(cur.route, props) {
+		return message.New(len(props), int(cur.size))
 	}
-	if c.alike.maker == nil {
-		c.alike.maker = new(message.Maker)
+	if a.maker == nil {
+		a.maker = new(message.Maker)
 	}
-	return c.alike.maker.New(header, int(cur.size))
+	return a.maker.New(len(props), int(cur.size))
+}
+
+// sameWay says whether nothing but the route decides where a message goes: headers
+// can, and how long it waits.
+func sameWay(rt *vhost.Route, props []byte) bool {
+	return rt != nil && rt.Decides() && len(props) >= 2 && binary.BigEndian.Uint16(props)&frames.FlagHeaders == 0
 }
 
 // alike is the messages of a batch that go the same way.

@@ -1,9 +1,6 @@
 package amqp
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/leveretmq/leveret/frames"
 	"github.com/leveretmq/leveret/queue"
 )
@@ -115,13 +112,12 @@ func (ch *channel) settle(list []outstanding, how queue.Outcome) {
 // channel-wide limit was reached. As the first may take all that there is room for, the
 // one that has just settled something comes last.
 func (ch *channel) resumeConsumers(settled string) {
-	tags := slices.Sorted(maps.Keys(ch.consumers))
-	after, found := slices.BinarySearch(tags, settled)
-	if found {
-		after++
+	for tag, c := range ch.consumers {
+		if tag != settled {
+			c.queue.Resume(c.sub)
+		}
 	}
-	for _, tag := range slices.Concat(tags[after:], tags[:after]) {
-		c := ch.consumers[tag]
+	if c := ch.consumers[settled]; c != nil {
 		c.queue.Resume(c.sub)
 	}
 }
