@@ -2,7 +2,7 @@ package classic
 
 import "sync"
 
-// The sizes of a deque's chunks, in values: they double from the smallest to
+// The sizes of a deque's chunks, in items: they double from the smallest to
 // the largest, and an empty deque keeps one of up to keptChunk.
 const (
 	smallestChunk = 8
@@ -18,7 +18,7 @@ type deque struct {
 	n          int
 }
 
-// A chunk has as many values as items is long; its capacity does not change.
+// A chunk has as many items as the slice is long; its capacity does not change.
 type chunk struct {
 	items []item
 	next  *chunk
@@ -30,7 +30,7 @@ var used sync.Pool
 
 func (d *deque) push(v item) { *d.slot() = v }
 
-// slot adds a value and returns its place, to be filled.
+// slot adds an item and returns its place, to be filled.
 func (d *deque) slot() *item {
 	c := d.tail
 	if c == nil || len(c.items) == cap(c.items) {
@@ -67,7 +67,7 @@ func newChunk(size int) *chunk {
 	return &chunk{items: make([]item, 0, size)}
 }
 
-// join moves all values of other, of which none was ever taken off, behind those
+// join moves all items of other, of which none was ever taken off, behind those
 // of d. It copies none.
 func (d *deque) join(other *deque) {
 	switch {
@@ -83,10 +83,10 @@ func (d *deque) join(other *deque) {
 	*other = deque{}
 }
 
-// front is the oldest value, in its place; the deque must not be empty.
+// front is the oldest item, in its place; the deque must not be empty.
 func (d *deque) front() *item { return &d.head.items[d.first] }
 
-// run is the oldest values, in their places, as far as they are in one piece.
+// run is the oldest items, in their places, as far as they are in one piece.
 func (d *deque) run() []item {
 	if d.n == 0 {
 		return nil
@@ -94,14 +94,14 @@ func (d *deque) run() []item {
 	return d.head.items[d.first:]
 }
 
-// pop takes the oldest value off; the deque must not be empty.
+// pop takes the oldest item off; the deque must not be empty.
 func (d *deque) pop() item {
 	v := *d.front()
 	d.drop(1)
 	return v
 }
 
-// drop takes the n oldest values off; they must be in one run.
+// drop takes the n oldest items off; they must be in one run.
 func (d *deque) drop(n int) {
 	c := d.head
 	clear(c.items[d.first : d.first+n])
