@@ -238,19 +238,25 @@ func (p *halfPipe) CloseWrite() error {
 	return nil
 }
 
+// dialHalf connects a client through a pipe that notes when the broker closes its side
+// alone; done is closed when the broker is through with the connection.
+func dialHalf(t *testing.T) (c *rawClient, half *halfPipe, done <-chan struct{}) {
+	s := newTestServer(t, zap.NewNop())
+	client, server := net.Pipe()
+	half = &halfPipe{Conn: server}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		s.serveConn(context.Background(), half)
+	}()
+	return &rawClient{t: t, sock: client}, half, served
+}
+
 // A client that failed the handshake does not even hear that its peer has no more
 // to say, until the connection is reset.
 func TestAFailedLoginIsNotHalfClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestServer(t, zap.NewNop())
-		client, server := net.Pipe()
-		half := &halfPipe{Conn: server}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			s.serveConn(context.Background(), half)
-		}()
-		c := &rawClient{t: t, sock: client}
+		c, half, done := dialHalf(t)
 		c.write([]byte(frames.ProtocolHeader))
 		c.want(frames.ConnectionStartID)
 		start := time.Now()
@@ -278,21 +284,13 @@ func TestTheClientClosesTheSocketAfterCloseOk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newTestServer(t, zap.NewNop())
-				client, server := net.Pipe()
-				half := &halfPipe{Conn: server}
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					s.serveConn(context.Background(), half)
-				}()
-				c := &rawClient{t: t, sock: client}
+				c, half, done := dialHalf(t)
 				c.open(tt.heartbeat)
 				start := time.Now()
 				c.method(0, &frames.ConnectionClose{ReplyCode: 200})
 				c.want(frames.ConnectionCloseOkID)
 				if tt.leaves {
-					client.Close()
+					c.sock.Close()
 				} else {
 					c.wantEOF()
 				}

@@ -308,19 +308,27 @@ func TestStreamIsReadAheadNoFurtherThanNeeded(t *testing.T) {
 	})
 }
 
+// forgettingStream is the source of a stream with ten segments, all of which but the
+// last are not to stay once it is read.
+func (a *api) forgettingStream() (s *streamSource, left int) {
+	a.t.Helper()
+	a.do("PUT", "/queues/%2F/s", `{"durable":true,"arguments":{"x-queue-type":"stream","x-stream-max-segment-size-bytes":1000000}}`, 201)
+	for range 10 {
+		a.publishAll("s", 1, make([]byte, 1<<20)) // a segment
+	}
+	s, left = a.streamSource("s")
+	synctest.Wait()
+	a.do("PUT", "/policies/%2F/small", `{"pattern":"","definition":{"max-length-bytes":1}}`, 201)
+	return s, left
+}
+
 // What the stream forgets meanwhile does not come, and is not waited for.
 func TestCopyOfWhatAStreamForgetsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(t, nil)
 		defer a.s.Shutdown(t.Context())
-		a.do("PUT", "/queues/%2F/s", `{"durable":true,"arguments":{"x-queue-type":"stream","x-stream-max-segment-size-bytes":1000000}}`, 201)
-		for range 10 {
-			a.publishAll("s", 1, make([]byte, 1<<20)) // a segment
-		}
-		s, left := a.streamSource("s")
+		s, left := a.forgettingStream()
 		defer s.close()
-		synctest.Wait()
-		a.do("PUT", "/policies/%2F/small", `{"pattern":"","definition":{"max-length-bytes":1}}`, 201)
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -342,14 +350,8 @@ func TestCopyOfWhatAStreamForgetsEndsAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(t, nil)
 		defer a.s.Shutdown(t.Context())
-		a.do("PUT", "/queues/%2F/s", `{"durable":true,"arguments":{"x-queue-type":"stream","x-stream-max-segment-size-bytes":1000000}}`, 201)
-		for range 10 {
-			a.publishAll("s", 1, make([]byte, 1<<20)) // a segment
-		}
-		s, _ := a.streamSource("s")
+		s, _ := a.forgettingStream()
 		defer s.close()
-		synctest.Wait()
-		a.do("PUT", "/policies/%2F/small", `{"pattern":"","definition":{"max-length-bytes":1}}`, 201)
 		for range 5 {
 			a.publishAll("s", 1, make([]byte, 1<<20))
 		}
