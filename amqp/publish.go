@@ -18,6 +18,7 @@ type publishing struct {
 	routeErr  error // why there is no route: said once the content is there
 	exchange  string
 	msg       *message.Message
+	shared    bool   // its envelope was made, and examined, for an earlier message
 	body      []byte // received so far; cap is what has been set aside
 	size      uint64 // of the whole body, in bytes
 	mandatory bool
@@ -58,7 +59,6 @@ func (ch *channel) headerFrame(f frames.Frame) error {
 		ch.conn.hold()
 	}
 	ch.take(cur, props)
-	copy(cur.msg.Header, props)
 	ch.expect = expectBody
 	if size > 0 {
 		return nil
@@ -109,8 +109,10 @@ func (ch *channel) contentClosing(f frames.Frame) error {
 // is used memory; else it gets it as it comes, at most twice what has come, so that
 // a client cannot take memory by announcing bodies.
 func (ch *channel) take(cur *publishing, props []byte) {
+	e := ch.common(cur, props)
+	cur.shared = e != nil
 	if cur.size <= message.MaxInline {
-		cur.msg = ch.newMessage(props)
+		cur.msg = ch.newMessage(e, props)
 		cur.body = cur.msg.Body[:0]
 		return
 	}
@@ -118,8 +120,32 @@ func (ch *channel) take(cur *publishing, props []byte) {
 	if c.stock == nil {
 		c.stock = new(message.Stock)
 	}
-	cur.msg = message.New(len(props), 0)
+	if cur.msg = (&message.Message{Envelope: e}); e == nil {
+		cur.msg = message.New(len(props), 0)
+		copy(cur.msg.Header, props)
+	}
 	cur.body = c.stock.Take(int(cur.size))
+}
+
+// common is the envelope of earlier messages, if the one that is arriving has the same:
+// the same route, flags and property block. It is made when a property block comes a
+// second time, nil until then.
+func (ch *channel) common(cur *publishing, props []byte) *message.Envelope {
+	rt, c := cur.route, ch.conn
+	if rt == nil {
+		return nil
+	}
+	if e := rt.Common; e != nil && e.Mandatory == cur.mandatory && bytes.Equal(e.Header, props) {
+		return e
+	}
+	if len(c.parsed) == 0 || !bytes.Equal(c.parsed, props) || props[1]&frames.FlagUnused != 0 {
+		return nil
+	}
+	e := message.NewEnvelope(props)
+	e.Exchange, e.RoutingKey = rt.Exchange, rt.Key
+	e.Persistent, e.Priority, e.Mandatory = c.props.DeliveryMode == 2, c.props.Priority, cur.mandatory
+	rt.Common = e
+	return e
 }
 
 // lonely is how many messages of a batch in a row must go the same way before those
@@ -127,19 +153,31 @@ func (ch *channel) take(cur *publishing, props []byte) {
 // same time.
 const lonely = 16
 
-// newMessage makes the message of the publish that is arriving, which is not large.
-func (ch *channel) newMessage(props []byte) *message.Message {
+// newMessage makes the message of the publish that is arriving, which is not large, in
+// an envelope of others or its own.
+func (ch *channel) newMessage(e *message.Envelope, props []byte) *message.Message {
 	a, cur := &ch.conn.alike, &ch.cur
 	if cur.route != a.route {
 		a.route, a.n = cur.route, 0
 	}
-	if a.n++; a.n <= lonely || !sameWay(cur.route, props) {
-		return message.New(len(props), int(cur.size))
+	var m *message.Message
+	switch a.n++; {
+	case a.n <= lonely || !sameWay(cur.route, props):
+		if e != nil {
+			return message.NewIn(e, int(cur.size))
+		}
+		m = message.New(len(props), int(cur.size))
+	default:
+		if a.maker == nil {
+			a.maker = new(message.Maker)
+		}
+		if e != nil {
+			return a.maker.NewIn(e, int(cur.size))
+		}
+		m = a.maker.New(len(props), int(cur.size))
 	}
-	if a.maker == nil {
-		a.maker = new(message.Maker)
-	}
-	return a.maker.New(len(props), int(cur.size))
+	copy(m.Header, props)
+	return m
 }
 
 // sameWay says whether nothing but the route decides where a message goes: headers
@@ -233,13 +271,29 @@ func (ch *channel) publishDone() error {
 	if err := ch.mayPublish(cur); err != nil {
 		return err
 	}
-	p := &c.props
+	m.Time = c.now
+	if !cur.shared {
+		if err := ch.examine(m); err != nil {
+			return err
+		}
+	}
+	if cur.route.X == nil && (m.More != nil || strings.HasPrefix(m.RoutingKey, replyToPrefix)) {
+		c.srv.replies.send(m)
+	}
+	ch.add(cur.route, m)
+	return nil
+}
+
+// examine completes the envelope of the message that has arrived, which is its own,
+// from the property block and does what that asks for.
+func (ch *channel) examine(m *message.Message) error {
+	c, cur := ch.conn, &ch.cur
 	if err := c.parse(m.Header); err != nil {
 		return err
 	}
 	m.Header[1] &^= frames.FlagUnused
 	m.Exchange, m.RoutingKey = cur.route.Exchange, cur.route.Key
-	m.Time = c.now
+	p := &c.props
 	if c.srv.cfg.Intercept.on() {
 		if err := c.srv.intercept(m, p); err != nil {
 			return err
@@ -249,14 +303,8 @@ func (ch *channel) publishDone() error {
 	m.Priority = p.Priority
 	m.Mandatory = cur.mandatory
 	if p.Flags&special != 0 {
-		if err := ch.special(m, p); err != nil {
-			return err
-		}
+		return ch.special(m, p)
 	}
-	if cur.route.X == nil && (m.More != nil || strings.HasPrefix(m.RoutingKey, replyToPrefix)) {
-		c.srv.replies.send(m)
-	}
-	ch.add(cur.route, m)
 	return nil
 }
 

@@ -45,7 +45,7 @@ func TestUnackedAgainstMap(t *testing.T) {
 		var u unacked
 		u.init()
 		s := stupidUnacked{next: 1, m: map[uint64]queue.ID{}}
-		id, msg := queue.ID(0), &message.Message{}
+		id, msg := queue.ID(0), &message.Message{Envelope: &message.Envelope{}}
 		for step := range 3000 {
 			switch k := r.IntN(100); {
 			case k < 35:
@@ -108,7 +108,7 @@ func sameSet(a, b []queue.ID) bool {
 func TestUnackedKeepsARingShortBehindAStuckDelivery(t *testing.T) {
 	var u unacked
 	u.init()
-	msg := &message.Message{}
+	msg := &message.Message{Envelope: &message.Envelope{}}
 	for range 1_000_000 {
 		u.push([]queue.Delivery{{Msg: msg}}, nil)
 		if u.next > 2 {
@@ -128,7 +128,7 @@ func TestUnackedSettlesWithoutAllocating(t *testing.T) {
 	u.init()
 	batch := make([]queue.Delivery, 64)
 	for i := range batch {
-		batch[i].Msg = &message.Message{}
+		batch[i].Msg = &message.Message{Envelope: &message.Envelope{}}
 	}
 	list := make([]outstanding, 0, 64)
 	u.push(batch, nil)

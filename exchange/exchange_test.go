@@ -48,12 +48,14 @@ func bindExchange(t testing.TB, x, to *Exchange, key string) {
 	}
 }
 
-func keyed(key string) *message.Message { return &message.Message{RoutingKey: key} }
+func keyed(key string) *message.Message {
+	return &message.Message{Envelope: &message.Envelope{RoutingKey: key}}
+}
 
 // withHeaders makes a message with a header table.
 func withHeaders(table ...frames.Field) *message.Message {
 	p := frames.Properties{Flags: frames.FlagHeaders, Headers: frames.AppendTable(nil, table)[4:]}
-	return &message.Message{Header: p.Append(nil)}
+	return &message.Message{Envelope: &message.Envelope{Header: p.Append(nil)}}
 }
 
 // routed returns the names of the queues that the message reaches, sorted.

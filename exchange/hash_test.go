@@ -167,7 +167,7 @@ func sameQueue(t *testing.T, x *Exchange, a, b *message.Message) bool {
 }
 
 func withProperties(p frames.Properties) *message.Message {
-	return &message.Message{Header: p.Append(nil)}
+	return &message.Message{Envelope: &message.Envelope{Header: p.Append(nil)}}
 }
 
 func TestConsistentHashOfHeaderOrProperty(t *testing.T) {

@@ -67,11 +67,11 @@ func TestHeadersWithoutTable(t *testing.T) {
 	bind(t, x, newQueue("void"), "", frames.Field{Name: "a", Value: nil})
 	bind(t, x, newQueue("any"), "", frames.Field{Name: "x-match", Value: "any"})
 	for name, m := range map[string]*message.Message{
-		"no property block": {},
-		"no properties":     {Header: []byte{0, 0}},
+		"no property block": {Envelope: &message.Envelope{}},
+		"no properties":     {Envelope: &message.Envelope{Header: []byte{0, 0}}},
 		"others only":       withProperties(frames.Properties{Flags: frames.FlagMessageID, MessageID: []byte("a")}),
 		"an empty table":    withHeaders(),
-		"a broken block":    {Header: []byte{0xff, 0xff, 1}},
+		"a broken block":    {Envelope: &message.Envelope{Header: []byte{0xff, 0xff, 1}}},
 	} {
 		if got := routed(x, m); !slices.Equal(got, []string{"none"}) {
 			t.Errorf("%s: routed to %v, want [none]", name, got)
@@ -245,15 +245,15 @@ func FuzzHeaders(f *testing.F) {
 			return
 		}
 		p := frames.Properties{Flags: frames.FlagHeaders, Headers: header}
-		routed(x, &message.Message{Header: p.Append(nil)})
+		routed(x, &message.Message{Envelope: &message.Envelope{Header: p.Append(nil)}})
 		p.Headers = args
-		matched := len(routed(x, &message.Message{Header: p.Append(nil)})) == 1
+		matched := len(routed(x, &message.Message{Envelope: &message.Envelope{Header: p.Append(nil)}})) == 1
 		mode, _ := matchModeOf(table)
 		if !matched && !mode.any && selfEqual(table) {
 			t.Errorf("arguments %v do not match themselves", table)
 		}
 		x.UnbindQueue(q)
-		wantRouted(t, x, &message.Message{Header: p.Append(nil)})
+		wantRouted(t, x, &message.Message{Envelope: &message.Envelope{Header: p.Append(nil)}})
 	})
 }
 

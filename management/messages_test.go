@@ -42,7 +42,7 @@ func (a *api) publishAll(queue string, n int, body []byte) {
 		a.t.Fatal(err)
 	}
 	for range n {
-		p.Add(rt, &message.Message{Exchange: rt.Exchange, RoutingKey: rt.Key, Header: emptyHeader(), Body: body, TTL: message.NoTTL}, nil, 0)
+		p.Add(rt, &message.Message{Envelope: &message.Envelope{Exchange: rt.Exchange, RoutingKey: rt.Key, Header: emptyHeader(), TTL: message.NoTTL}, Body: body}, nil, 0)
 	}
 	p.Flush()
 }

@@ -459,8 +459,9 @@ func (t *transfer) add(old *message.Message, receipt *message.Receipt, seq uint6
 	if !ok || exchange == "" && key == t.unique && key != "" {
 		return false, nil
 	}
-	m := &message.Message{Exchange: exchange, RoutingKey: key, Header: old.Header, Body: old.Body,
-		Time: time.Now().UnixMilli(), TTL: old.TTL, Priority: old.Priority, Persistent: old.Persistent}
+	m := &message.Message{Envelope: old.Envelope, Body: old.Body, Time: time.Now().UnixMilli()}
+	e := m.Own()
+	e.Exchange, e.RoutingKey, e.Mandatory = exchange, key, false
 	if err := t.may(m); err != nil {
 		return false, err
 	}

@@ -14,15 +14,17 @@ const maxTogether = 8 << 10
 func (m *Message) Apart() *Message {
 	if len(m.Header)+len(m.Body) > MaxInline {
 		c := *m
-		c.Header, c.Body = slices.Clone(m.Header), BodyApart(m.Body)
+		c.Own().Header = slices.Clone(m.Header)
+		c.Body = BodyApart(m.Body)
 		return &c
 	}
 	c := New(len(m.Header), len(m.Body))
-	header, body := c.Header, c.Body
+	header := c.Header
 	copy(header, m.Header)
-	copy(body, m.Body)
-	*c = *m
-	c.Header, c.Body = header, body
+	copy(c.Body, m.Body)
+	*c.Envelope = *m.Envelope
+	c.Header = header
+	c.More, c.Time = m.More, m.Time
 	return c
 }
 

@@ -9,6 +9,21 @@ import "time"
 // and the store may share it without a lock. A large body that nobody has any more
 // is used again, see Returns.
 type Message struct {
+	// Envelope is all that the publisher said but for the body. Messages that go
+	// the same way share one: who changes it makes one of its own first, see Own.
+	*Envelope
+	// Body is the content, frame boundaries removed.
+	Body []byte
+	// More is what few messages have. It is nil for all others.
+	More *More
+	// Time is when the broker took the message, in milliseconds since the
+	// Unix epoch; TTLs count from it.
+	Time int64
+}
+
+// An Envelope is where a message goes and what its properties are. Most publishers
+// say the same of one message after the other.
+type Envelope struct {
 	// Exchange is the exchange the client named, or after a dead-letter hop
 	// the dead-letter exchange. "" is the default exchange.
 	Exchange string
@@ -18,14 +33,6 @@ type Message struct {
 	// flag word and the property list (spec §4.2.6.1). It is relayed byte for
 	// byte unless the broker itself adds or removes a property.
 	Header []byte
-	// Body is the content, frame boundaries removed.
-	Body []byte
-	// More is what few messages have. It is nil for all others.
-	More *More
-
-	// Time is when the broker took the message, in milliseconds since the
-	// Unix epoch; TTLs count from it.
-	Time int64
 	// TTL is the expiration property in milliseconds, or NoTTL.
 	TTL int64
 	// Priority is the priority property; 0 if there is none.
@@ -34,6 +41,14 @@ type Message struct {
 	Persistent bool
 	// Mandatory is the publish flag of that name.
 	Mandatory bool
+}
+
+// Own gives the message an envelope of its own, like the one that it had, and returns
+// it to be changed. The message itself must not be shared yet.
+func (m *Message) Own() *Envelope {
+	e := *m.Envelope
+	m.Envelope = &e
+	return &e
 }
 
 // NoTTL is the TTL of a message without an expiration property.

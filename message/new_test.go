@@ -1,6 +1,9 @@
 package message
 
-import "testing"
+import (
+	"bytes"
+	"testing"
+)
 
 func TestNewIsOneAllocationUpToMaxInline(t *testing.T) {
 	for _, tt := range []struct{ header, body int }{{0, 0}, {14, 16}, {20, 100}, {60, 300}, {60, 1024}, {60, MaxInline - 60}} {
@@ -31,7 +34,7 @@ func TestMakerMakesSeveralAtOnce(t *testing.T) {
 	for _, tt := range []struct {
 		header, body, together int
 	}{
-		{0, 0, 12}, {14, 34, 12}, {14, 35, 12}, {14, 130, 12}, {14, 131, 10}, {14, 354, 10}, {14, 355, 8}, {60, MaxInline - 60, 8}, {60, MaxInline - 59, 1},
+		{0, 0, 15}, {14, 10, 15}, {14, 11, 11}, {14, 106, 11}, {14, 107, 8}, {14, 346, 8}, {14, 347, 8}, {60, MaxInline - 60, 8}, {60, MaxInline - 59, 1},
 	} {
 		var k Maker
 		ms := make([]*Message, 3*tt.together)
@@ -77,4 +80,63 @@ func isFilledWith(m *Message, b byte) bool {
 		}
 	}
 	return m.Priority == b
+}
+
+func TestMessagesInOneEnvelope(t *testing.T) {
+	e := NewEnvelope([]byte{0x10, 0, 2})
+	if string(e.Header) != "\x10\x00\x02" || e.TTL != NoTTL {
+		t.Errorf("the envelope is %+v", e)
+	}
+	for _, tt := range []struct{ body, together int }{
+		{0, 15}, {16, 15}, {17, 11}, {112, 11}, {113, 8}, {336, 8}, {337, 8}, {MaxInline, 8}, {MaxInline + 1, 1},
+	} {
+		var k Maker
+		ms := make([]*Message, 3*tt.together)
+		for i := range ms {
+			m := k.NewIn(e, tt.body)
+			if len(m.Body) != tt.body || m.Envelope != e {
+				t.Fatalf("NewIn of %d bytes: a body of %d, the envelope %+v", tt.body, len(m.Body), m.Envelope)
+			}
+			for j := range m.Body {
+				m.Body[j] = byte(i)
+			}
+			ms[i] = m
+		}
+		for i, m := range ms {
+			for _, b := range m.Body {
+				if b != byte(i) {
+					t.Fatalf("NewIn of %d bytes: message %d was written to by another one", tt.body, i)
+				}
+			}
+		}
+		got := testing.AllocsPerRun(10, func() {
+			for range tt.together {
+				sink = k.NewIn(e, tt.body)
+			}
+		})
+		if want := 1.0; tt.together > 1 && got != want {
+			t.Errorf("NewIn of %d bytes: %v allocations for %d, want %v", tt.body, got, tt.together, want)
+		}
+		if got := testing.AllocsPerRun(10, func() { sink = NewIn(e, tt.body) }); tt.body <= MaxInline && got != 1 {
+			t.Errorf("NewIn of %d bytes alone: %v allocations, want 1", tt.body, got)
+		}
+	}
+}
+
+func TestLongHeaderOfAnEnvelope(t *testing.T) {
+	header := bytes.Repeat([]byte{7}, 300)
+	e := NewEnvelope(header)
+	header[0] = 8
+	if !bytes.Equal(e.Header, bytes.Repeat([]byte{7}, 300)) {
+		t.Errorf("the header is % x", e.Header)
+	}
+}
+
+func TestOwnEnvelope(t *testing.T) {
+	e := NewEnvelope([]byte{0, 0})
+	a, b := NewIn(e, 0), NewIn(e, 0)
+	a.Own().Priority = 5
+	if a.Priority != 5 || b.Priority != 0 || e.Priority != 0 {
+		t.Errorf("priorities %d, %d and %d, want 5 of the first alone", a.Priority, b.Priority, e.Priority)
+	}
 }

@@ -235,7 +235,7 @@ func TestAlternateExchangeMadeLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Add(rt, &message.Message{Exchange: "x", RoutingKey: "k"}, nil, 0)
+		return p.Add(rt, &message.Message{Envelope: &message.Envelope{Exchange: "x", RoutingKey: "k"}}, nil, 0)
 	}
 	if route() {
 		t.Fatal("routed without an alternate exchange")

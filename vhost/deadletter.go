@@ -86,9 +86,8 @@ func closesCycle(deaths []message.Death, queueName string) bool {
 // is not changed: other queues may have it.
 func deadLettered(m *message.Message, from string, to queue.Target, reason queue.Reason, now time.Time) *message.Message {
 	d := &message.Message{
-		Exchange: to.Exchange, RoutingKey: m.RoutingKey, Body: message.BodyApart(m.Body),
-		More: &message.More{},
-		Time: now.UnixMilli(), TTL: message.NoTTL, Priority: m.Priority, Persistent: m.Persistent,
+		Envelope: &message.Envelope{Exchange: to.Exchange, RoutingKey: m.RoutingKey, TTL: message.NoTTL, Priority: m.Priority, Persistent: m.Persistent},
+		Body:     message.BodyApart(m.Body), More: &message.More{}, Time: now.UnixMilli(),
 	}
 	var old message.More
 	if m.More != nil {

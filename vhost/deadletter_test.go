@@ -35,13 +35,13 @@ func headersOf(t testing.TB, m *message.Message) frames.Table {
 
 func TestDeadLetterBytes(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_123)
+	block := header(frames.Properties{
+		Flags:       frames.FlagContentType | frames.FlagDeliveryMode | frames.FlagPriority | frames.FlagExpiration | frames.FlagMessageID,
+		ContentType: []byte("text/plain"), DeliveryMode: 2, Priority: 3, Expiration: []byte("500"), MessageID: []byte("id"),
+	}, args("z", "last", "x-death", "a client's own", "CC", []any{"b"}, "a", int32(1)))
 	m := &message.Message{
-		Exchange: "orders", RoutingKey: "k", Body: []byte("body"), Priority: 3, Persistent: true, TTL: 500, Mandatory: true,
-		Header: header(frames.Properties{
-			Flags:       frames.FlagContentType | frames.FlagDeliveryMode | frames.FlagPriority | frames.FlagExpiration | frames.FlagMessageID,
-			ContentType: []byte("text/plain"), DeliveryMode: 2, Priority: 3, Expiration: []byte("500"), MessageID: []byte("id"),
-		}, args("z", "last", "x-death", "a client's own", "CC", []any{"b"}, "a", int32(1))),
-		More: &message.More{CC: []string{"b"}, BCC: []string{"secret"}},
+		Envelope: &message.Envelope{Exchange: "orders", RoutingKey: "k", Priority: 3, Persistent: true, TTL: 500, Mandatory: true, Header: block},
+		Body:     []byte("body"), More: &message.More{CC: []string{"b"}, BCC: []string{"secret"}},
 	}
 	before := slices.Clone(m.Header)
 	d := deadLettered(m, "work", queue.Target{Exchange: "dlx"}, queue.ReasonExpired, now)
@@ -72,8 +72,10 @@ func TestDeadLetterBytes(t *testing.T) {
 }
 
 func TestDeadLetterKeyReplacesAllKeys(t *testing.T) {
-	m := &message.Message{Exchange: "x", RoutingKey: "a", Header: header(frames.Properties{}, args("CC", []any{"b"})),
-		More: &message.More{CC: []string{"b"}, BCC: []string{"c"}}}
+	m := &message.Message{
+		Envelope: &message.Envelope{Exchange: "x", RoutingKey: "a", Header: header(frames.Properties{}, args("CC", []any{"b"}))},
+		More:     &message.More{CC: []string{"b"}, BCC: []string{"c"}},
+	}
 	d := deadLettered(m, "q", queue.Target{Exchange: "dlx", Key: "new", HasKey: true}, queue.ReasonRejected, time.Unix(1, 0))
 	if d.RoutingKey != "new" || len(d.More.CC)+len(d.More.BCC) != 0 {
 		t.Errorf("keys are %q, %q, %q; want new alone", d.RoutingKey, d.More.CC, d.More.BCC)
@@ -91,7 +93,7 @@ func TestDeathHistory(t *testing.T) {
 	die := func(m *message.Message, from string, reason queue.Reason, sec int64) *message.Message {
 		return deadLettered(m, from, queue.Target{Exchange: "dlx-" + from}, reason, time.Unix(sec, 0))
 	}
-	m := &message.Message{Exchange: "start", RoutingKey: "k", Header: header(frames.Properties{}, nil)}
+	m := &message.Message{Envelope: &message.Envelope{Exchange: "start", RoutingKey: "k", Header: header(frames.Properties{}, nil)}}
 	m = die(m, "a", queue.ReasonExpired, 10)
 	m = die(m, "b", queue.ReasonRejected, 20)
 	m = die(m, "a", queue.ReasonExpired, 30)
@@ -225,8 +227,8 @@ func TestDeadLettersWaitForRecovery(t *testing.T) {
 func BenchmarkDeadLetter(b *testing.B) {
 	v := newBenchVHost(b, 1)
 	from, _ := v.Queue(System, "a")
-	m := &message.Message{Exchange: "x", RoutingKey: "k", Body: []byte("body"), Header: header(frames.Properties{
-		Flags: frames.FlagDeliveryMode, DeliveryMode: 2}, args("a", "b"))}
+	m := &message.Message{Envelope: &message.Envelope{Exchange: "x", RoutingKey: "k", Header: header(frames.Properties{
+		Flags: frames.FlagDeliveryMode, DeliveryMode: 2}, args("a", "b"))}, Body: []byte("body")}
 	dead := []*message.Message{m}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -345,7 +345,9 @@ func (d *delayer) delete() {
 // header, negated, so that it is not delayed again, and living from now on.
 func undelayed(m *message.Message, header string, now int64) *message.Message {
 	u := *m
-	u.Time, u.Mandatory = now, false
+	u.Time = now
+	e := u.Own()
+	e.Mandatory = false
 	var p frames.Properties
 	if p.Parse(m.Header) != nil {
 		return &u // it was checked when it came in
@@ -356,7 +358,7 @@ func undelayed(m *message.Message, header string, now int64) *message.Message {
 	}
 	if v, ok := t.Lookup(header); ok {
 		p.SetTable(t.Set(header, negated(v)).Sorted())
-		u.Header = p.Append(nil)
+		e.Header = p.Append(nil)
 	}
 	return &u
 }

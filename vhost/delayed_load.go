@@ -64,7 +64,7 @@ func (d *delayer) load(due []delayedMessage) {
 func (d *delayer) sweepSize() int {
 	for _, l := range d.log.Lanes() {
 		if l.Lane == 0 && l.Count > 0 {
-			empty := message.Message{}
+			empty := message.New(0, 0)
 			return int(sweepBytes / (l.Bytes/int64(l.Count) + int64(empty.Size())))
 		}
 	}

@@ -18,8 +18,8 @@ func recordOf(m *message.Message, w delayedMessage) persistence.Record {
 // restore is the message of a record. What was checked when it came in can only
 // be damaged: then the message goes on with what could be read of it.
 func (d *delayer) restore(r *persistence.Record) *message.Message {
-	m := &message.Message{}
-	if err := record.Revive(m, r); err != nil {
+	m, err := record.Revive(r)
+	if err != nil {
 		d.v.log.Error("a delayed message is damaged, and is sent on with what can be read of it: check the disk", zap.String("exchange", r.Exchange), zap.Error(err))
 	}
 	m.Persistent = true

@@ -16,8 +16,11 @@ import (
 
 // newDelayed returns a message for exchange d with an x-delay header.
 func newDelayed(body string, delay any, persistent bool) *message.Message {
-	return &message.Message{Exchange: "d", RoutingKey: "k", Body: []byte(body), TTL: message.NoTTL, Persistent: persistent,
-		Header: header(frames.Properties{}, args("a", "x", "x-delay", delay)), Time: time.Now().UnixMilli()}
+	block := header(frames.Properties{}, args("a", "x", "x-delay", delay))
+	return &message.Message{
+		Envelope: &message.Envelope{Exchange: "d", RoutingKey: "k", TTL: message.NoTTL, Persistent: persistent, Header: block},
+		Body:     []byte(body), Time: time.Now().UnixMilli(),
+	}
 }
 
 // declareDelayed makes exchange d, of type x-delayed-message, and queue q bound to it.

@@ -15,9 +15,11 @@ import (
 
 // newHeld returns a message with headers, to any exchange.
 func newHeld(exchange, key, body string, persistent bool, headers ...any) *message.Message {
-	return &message.Message{Exchange: exchange, RoutingKey: key, Body: []byte(body), TTL: message.NoTTL, Persistent: persistent,
-		Header: header(frames.Properties{Flags: frames.FlagContentType, ContentType: []byte("text/plain")}, args(headers...)),
-		Time:   time.Now().UnixMilli()}
+	block := header(frames.Properties{Flags: frames.FlagContentType, ContentType: []byte("text/plain")}, args(headers...))
+	return &message.Message{
+		Envelope: &message.Envelope{Exchange: exchange, RoutingKey: key, TTL: message.NoTTL, Persistent: persistent, Header: block},
+		Body:     []byte(body), Time: time.Now().UnixMilli(),
+	}
 }
 
 func wantBodies(t testing.TB, q *fakeQueue, want ...string) {

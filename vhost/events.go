@@ -39,8 +39,8 @@ func (s *Set) Event(key string, fields frames.Table) {
 	p := frames.Properties{Flags: frames.FlagDeliveryMode | frames.FlagTimestamp, DeliveryMode: 2, Timestamp: uint64(now.Unix())}
 	p.SetTable(headers)
 	v.publish(&message.Message{
-		Exchange: eventExchange, RoutingKey: key, Header: p.Append(nil),
-		Time: now.UnixMilli(), TTL: message.NoTTL, Persistent: true,
+		Envelope: &message.Envelope{Exchange: eventExchange, RoutingKey: key, Header: p.Append(nil), TTL: message.NoTTL, Persistent: true},
+		Time:     now.UnixMilli(),
 	})
 }
 
@@ -62,7 +62,8 @@ func (s *Set) Log(key, contentType string, line []byte) {
 	p := frames.Properties{Flags: frames.FlagContentType | frames.FlagTimestamp, ContentType: []byte(contentType), Timestamp: uint64(now.Unix())}
 	p.SetTable(frames.Table{{Name: "node", Value: s.config.Node}})
 	v.publish(&message.Message{
-		Exchange: logExchange, RoutingKey: key, Header: p.Append(nil), Body: line, Time: now.UnixMilli(), TTL: message.NoTTL,
+		Envelope: &message.Envelope{Exchange: logExchange, RoutingKey: key, Header: p.Append(nil), TTL: message.NoTTL},
+		Body:     line, Time: now.UnixMilli(),
 	})
 }
 

@@ -135,8 +135,8 @@ func TestTrace(t *testing.T) {
 	p := v.NewPublisher()
 	p.Source = TraceSource{Connection: "127.0.0.1:1 -> 127.0.0.1:5672", Channel: 3, User: "joe"}
 	send := func(exchange, key string) {
-		m := &message.Message{Exchange: exchange, RoutingKey: key, Body: []byte("body"), Header: header(frames.Properties{
-			Flags: frames.FlagContentType | frames.FlagDeliveryMode, ContentType: []byte("text/plain"), DeliveryMode: 2}, args("h", int32(1)))}
+		m := &message.Message{Envelope: &message.Envelope{Exchange: exchange, RoutingKey: key, Header: header(frames.Properties{
+			Flags: frames.FlagContentType | frames.FlagDeliveryMode, ContentType: []byte("text/plain"), DeliveryMode: 2}, args("h", int32(1)))}, Body: []byte("body")}
 		p.Add(route(t, p, exchange, key), m, nil, 0)
 		p.Flush()
 	}
@@ -150,11 +150,11 @@ func TestTrace(t *testing.T) {
 	send("", "q")
 	send("", "none")
 	send("amq.rabbitmq.trace", "x")
-	copied := &message.Message{RoutingKey: "q", Header: header(frames.Properties{}, nil), More: &message.More{CC: []string{"none", "q"}, BCC: []string{"hidden"}}}
+	copied := &message.Message{Envelope: &message.Envelope{RoutingKey: "q", Header: header(frames.Properties{}, nil)}, More: &message.More{CC: []string{"none", "q"}, BCC: []string{"hidden"}}}
 	p.Add(route(t, p, "", "q"), copied, nil, 0)
 	p.Flush()
 	v.TraceDeliver(&p.Source, "q", copied, false)
-	v.TraceDeliver(&p.Source, "q", &message.Message{Exchange: "amq.topic", RoutingKey: "a.b", Body: []byte("body"), Header: header(frames.Properties{}, nil)}, true)
+	v.TraceDeliver(&p.Source, "q", &message.Message{Envelope: &message.Envelope{Exchange: "amq.topic", RoutingKey: "a.b", Header: header(frames.Properties{}, nil)}, Body: []byte("body")}, true)
 	v.SetTracing(false)
 	send("amq.topic", "a.b")
 

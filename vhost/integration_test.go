@@ -42,8 +42,11 @@ func (c confirmed) Settled(*message.Receipt) { close(c) }
 func publishConfirmed(t testing.TB, v *VHost, exchange, key, body string, headers frames.Table) {
 	t.Helper()
 	p := v.NewPublisher()
-	m := &message.Message{Exchange: exchange, RoutingKey: key, Body: []byte(body), TTL: message.NoTTL, Persistent: true,
-		Header: header(frames.Properties{Flags: frames.FlagDeliveryMode, DeliveryMode: 2}, headers)}
+	block := header(frames.Properties{Flags: frames.FlagDeliveryMode, DeliveryMode: 2}, headers)
+	m := &message.Message{
+		Envelope: &message.Envelope{Exchange: exchange, RoutingKey: key, TTL: message.NoTTL, Persistent: true, Header: block},
+		Body:     []byte(body),
+	}
 	done := make(confirmed)
 	r := message.NewReceipt(done, 1, 1)
 	r.Hold(1)

@@ -160,7 +160,7 @@ func TestAlternateExchangeByPolicy(t *testing.T) {
 	bindQueue(t, v, "q", "amq.fanout", "")
 	p := v.NewPublisher()
 	routed := func(x string) bool {
-		return p.Add(route(t, p, x, "k"), &message.Message{Exchange: x, RoutingKey: "k"}, nil, 0)
+		return p.Add(route(t, p, x, "k"), &message.Message{Envelope: &message.Envelope{Exchange: x, RoutingKey: "k"}}, nil, 0)
 	}
 	if routed("x") {
 		t.Fatal("routed without a policy")

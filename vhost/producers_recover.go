@@ -135,7 +135,7 @@ func (pr *producer) find(at place, log persistence.Log) (numbers []int64, err er
 			if rec.ID > at.UpTo {
 				break
 			}
-			m := message.Message{Header: rec.Header}
+			m := message.Message{Envelope: &message.Envelope{Header: rec.Header}}
 			if id, n, ok := producerOf(headerFields(&m)); ok && string(id) == pr.id {
 				numbers = append(numbers, n)
 			}

@@ -131,7 +131,7 @@ func (q *refusingQueue) Enqueue(batch []queue.Entry) queue.Writes {
 	if q.full {
 		batch = slices.Clone(batch)
 		for i := range batch {
-			batch[i].Msg = &message.Message{Body: []byte("refused")}
+			batch[i].Msg = &message.Message{Envelope: &message.Envelope{}, Body: []byte("refused")}
 		}
 	}
 	return q.fakeQueue.Enqueue(batch)

@@ -66,6 +66,8 @@ type Route struct {
 	// Checked belongs to the caller: for instance the generation of the
 	// permission check that was done for it. It starts at 0.
 	Checked uint64
+	// Common belongs to the caller, too: what its last messages had in common, or nil.
+	Common *message.Envelope
 
 	entry   *exchangeEntry
 	known   bool // targets may be used for messages without further keys

@@ -64,8 +64,8 @@ func (v *VHost) trace(key string, m *message.Message, headers frames.Table) {
 	var p frames.Properties
 	p.SetTable(headers)
 	v.publish(&message.Message{
-		Exchange: traceExchange, RoutingKey: key, Header: p.Append(nil), Body: m.Body,
-		Time: m.Time, TTL: message.NoTTL,
+		Envelope: &message.Envelope{Exchange: traceExchange, RoutingKey: key, Header: p.Append(nil), TTL: message.NoTTL},
+		Body:     m.Body, Time: m.Time,
 	})
 }
 

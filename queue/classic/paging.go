@@ -291,7 +291,7 @@ func (q *Queue) read(ld *load) (block, error) {
 		return b, err
 	}
 	stored, spilled := sc.stored, sc.spilled
-	rv := reviver{left: len(stored) + len(spilled)}
+	rv := record.NewReviver(len(stored) + len(spilled))
 	for len(stored)+len(spilled) > 0 {
 		list, own := &spilled, false
 		if len(spilled) == 0 || len(stored) > 0 && stored[0].ID < spilled[0].ID {
@@ -305,7 +305,7 @@ func (q *Queue) read(ld *load) (block, error) {
 			*list = (*list)[1:]
 			continue
 		}
-		m, err := rv.revive(rec)
+		m, err := rv.Revive(rec)
 		if err != nil {
 			return b, err
 		}
@@ -347,44 +347,6 @@ func (sc *scratch) release() {
 		}
 	}
 	scratches.Put(sc)
-}
-
-// slabSize is how many messages that are read share an allocation, and so are
-// freed together only: 16 KB of them. With 4 KB draining 10 million messages of
-// 100 B takes 4 % more processor time, as the runtime sets up a span for two.
-const slabSize = 146
-
-// A reviver makes the messages of a block's records.
-type reviver struct {
-	left int // records to come, at most
-	slab []message.Message
-	last *message.Message // the one before, if it is of the block
-}
-
-// revive makes a message, which refers to the record's memory. A store gives
-// records that repeat a property block the same one, which is looked into once.
-func (rv *reviver) revive(rec *persistence.Record) (*message.Message, error) {
-	if len(rv.slab) == 0 {
-		rv.slab = make([]message.Message, min(rv.left, slabSize))
-	}
-	m := &rv.slab[0]
-	rv.slab = rv.slab[1:]
-	rv.left--
-	if l := rv.last; l != nil && len(rec.Extra) == 0 && sameBlock(l.Header, rec.Header) {
-		m.Exchange, m.RoutingKey, m.Header, m.Body = rec.Exchange, rec.Key, rec.Header, rec.Body
-		m.Time, m.TTL, m.Priority, m.Persistent = rec.Time, l.TTL, l.Priority, l.Persistent
-		return m, nil
-	}
-	if err := record.Revive(m, rec); err != nil {
-		return nil, err
-	}
-	rv.last = m
-	return m, nil
-}
-
-// sameBlock says that a and b are the same memory.
-func sameBlock(a, b []byte) bool {
-	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
 }
 
 // part reads what a log has of a load into recs, which is empty. If there is more

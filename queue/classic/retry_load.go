@@ -6,7 +6,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/record"
@@ -197,9 +196,9 @@ func (q *Queue) beginRecallLocked() *recall {
 func (q *Queue) recall(rc *recall) error {
 	for lane, ids := range rc.lanes {
 		err := retry.Fetch(q.log, lane, ids, func(rec *persistence.Record) error {
-			it := item{msg: new(message.Message), id: queue.ID(rec.ID), expires: rec.Expires, redelivered: true, stored: true}
-			rc.items = append(rc.items, it)
-			return record.Revive(it.msg, rec)
+			m, err := record.Revive(rec)
+			rc.items = append(rc.items, item{msg: m, id: queue.ID(rec.ID), expires: rec.Expires, redelivered: true, stored: true})
+			return err
 		})
 		if err != nil {
 			rc.items = nil

@@ -15,7 +15,7 @@ func entry(id any, r *message.Receipt) queue.Entry {
 	if id != nil {
 		p.SetTable(frames.Table{{Name: "other", Value: "a"}, {Name: "id", Value: id}})
 	}
-	return queue.Entry{Msg: &message.Message{Header: p.Append(nil)}, Receipt: r}
+	return queue.Entry{Msg: &message.Message{Envelope: &message.Envelope{Header: p.Append(nil)}}, Receipt: r}
 }
 
 func TestSift(t *testing.T) {
@@ -74,7 +74,7 @@ func FuzzSetOfAnyHeader(f *testing.F) {
 	f.Add([]byte{0x20, 0, 0, 0, 0, 9, 2, 'i', 'd'})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := NewSet("id")
-		e := queue.Entry{Msg: &message.Message{Header: b}}
+		e := queue.Entry{Msg: &message.Message{Envelope: &message.Envelope{Header: b}}}
 		s.Sift([]queue.Entry{e})
 		s.Forget(e.Msg)
 		if len(s.ids) != 0 {

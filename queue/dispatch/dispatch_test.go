@@ -19,7 +19,7 @@ type fakeSource struct {
 func (f *fakeSource) Take(dst []queue.Delivery, s *queue.Subscription, n int) []queue.Delivery {
 	n = min(n, len(f.line))
 	for _, id := range f.line[:n] {
-		dst = append(dst, queue.Delivery{ID: id, Sub: s, Msg: &message.Message{}})
+		dst = append(dst, queue.Delivery{ID: id, Sub: s, Msg: &message.Message{Envelope: &message.Envelope{}}})
 	}
 	f.line = f.line[n:]
 	return dst
@@ -172,7 +172,9 @@ func TestPutBackGoesToOthers(t *testing.T) {
 // measuredConsumer is a fakeConsumer that says before how much it will take.
 type measuredConsumer struct{ *fakeConsumer }
 
-func (c measuredConsumer) Room() int { return c.room * queue.Weight(&message.Message{}) }
+func (c measuredConsumer) Room() int {
+	return c.room * queue.Weight(&message.Message{Envelope: &message.Envelope{}})
+}
 
 // Who gets a message gets none later that came before it: what one consumer gives back
 // is for those who have got nothing after it.

@@ -445,17 +445,13 @@ func testRestartMessage(h *Harness) {
 	before := h.Get()
 	h.Reopen()
 	after := h.Get()
-	got, want := fmt.Sprintf("%+v %+v %d", *withoutMore(after.Msg), *after.Msg.More, after.Expires),
-		fmt.Sprintf("%+v %+v %d", *withoutMore(m), *m.More, before.Expires)
-	if got != want {
+	if got, want := show(after.Msg, after.Expires), show(m, before.Expires); got != want {
 		h.T.Errorf("after the restart:\n%s, want\n%s", got, want)
 	}
 }
 
-func withoutMore(m *message.Message) *message.Message {
-	c := *m
-	c.More = nil
-	return &c
+func show(m *message.Message, expires int64) string {
+	return fmt.Sprintf("%+v %+v %q %d %d", *m.Envelope, *m.More, m.Body, m.Time, expires)
 }
 
 func testDeleteDropsLog(h *Harness) {

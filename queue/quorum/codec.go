@@ -255,8 +255,8 @@ func (r *reader) rules() rules {
 func (r *reader) message() *message.Message {
 	rec := persistence.Record{Time: r.varint(), Exchange: string(r.bytes()), Key: string(r.bytes()),
 		Header: r.bytes(), Body: r.bytes(), Extra: r.bytes()}
-	m := new(message.Message)
-	if r.bad || record.Revive(m, &rec) != nil {
+	m, err := record.Revive(&rec)
+	if r.bad || err != nil {
 		r.fail()
 	}
 	return m

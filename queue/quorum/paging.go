@@ -135,22 +135,14 @@ func (q *Queue) readBlock(ld *load) (block, error) {
 	}
 	b.recs = recs[:n]
 	b.msgs = make([]*message.Message, n)
-	var slab []message.Message
+	rv := record.NewReviver(n)
 	for i := range b.recs {
-		if len(slab) == 0 {
-			slab = make([]message.Message, min(slabSize, n-i))
-		}
-		b.msgs[i], slab = &slab[0], slab[1:]
-		if err := record.Revive(b.msgs[i], &b.recs[i]); err != nil {
+		if b.msgs[i], err = rv.Revive(&b.recs[i]); err != nil {
 			return b, err
 		}
 	}
 	return b, nil
 }
-
-// slabSize is how many messages that are read share an allocation, and so are
-// freed together only.
-const slabSize = 32
 
 // endLoadLocked puts the block behind the head.
 func (q *Queue) endLoadLocked(ld *load, b block, err error) error {

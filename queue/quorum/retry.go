@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/record"
@@ -139,9 +138,9 @@ func (q *Queue) recallLocked() (more bool) {
 func (q *Queue) recall(wanted map[persistence.Lane][]queue.ID) (items []arrival, err error) {
 	for lane, ids := range wanted {
 		err := retry.Fetch(q.log, lane, ids, func(rec *persistence.Record) error {
-			m := new(message.Message)
+			m, err := record.Revive(rec)
 			items = append(items, arrival{id: queue.ID(rec.ID), msg: m, expires: rec.Expires})
-			return record.Revive(m, rec)
+			return err
 		})
 		if err != nil {
 			return nil, fmt.Errorf("read messages of %s that are due: %w", q.text, err)

@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/leveretmq/leveret/message"
 	"github.com/leveretmq/leveret/persistence"
 	"github.com/leveretmq/leveret/queue"
 	"github.com/leveretmq/leveret/queue/record"
@@ -92,8 +91,8 @@ func (q *Queue) exhumeOne(id queue.ID, why reason) (found bool, err error) {
 		if len(recs) == 0 || recs[0].ID != uint64(id) {
 			continue
 		}
-		m := new(message.Message)
-		if err := record.Revive(m, &recs[0]); err != nil {
+		m, err := record.Revive(&recs[0])
+		if err != nil {
 			return false, err
 		}
 		q.m.exhume(number, arrival{id, m, recs[0].Expires, q.notes.Of(id).Count}, why)

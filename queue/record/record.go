@@ -22,29 +22,20 @@ func Fill(rec *persistence.Record, m *message.Message) {
 	}
 }
 
-// Revive makes the message of a record, into m, which refers to the record's
-// memory. The publish flag mandatory is not kept.
-func Revive(m *message.Message, rec *persistence.Record) error {
-	m.Exchange, m.RoutingKey = rec.Exchange, rec.Key
-	m.Header, m.Body = rec.Header, rec.Body
-	m.Time, m.TTL = rec.Time, message.NoTTL
-	if len(rec.Extra) > 0 {
-		more, err := ParseMore(rec.Extra)
-		if err != nil {
-			return fmt.Errorf("record %d: %w", rec.ID, err)
-		}
-		m.More = more
-	}
+// open makes the envelope of a record, which refers to the record's memory.
+func open(e *message.Envelope, rec *persistence.Record) error {
+	e.Exchange, e.RoutingKey, e.Header = rec.Exchange, rec.Key, rec.Header
+	e.TTL = message.NoTTL
 	var p frames.Properties
 	if err := p.Parse(rec.Header); err != nil {
 		return fmt.Errorf("record %d: %w", rec.ID, err)
 	}
-	m.Persistent = p.Has(frames.FlagDeliveryMode) && p.DeliveryMode == 2
+	e.Persistent = p.Has(frames.FlagDeliveryMode) && p.DeliveryMode == 2
 	if p.Has(frames.FlagPriority) {
-		m.Priority = p.Priority
+		e.Priority = p.Priority
 	}
 	if p.Has(frames.FlagExpiration) {
-		m.TTL = parseTTL(p.Expiration)
+		e.TTL = parseTTL(p.Expiration)
 	}
 	return nil
 }

@@ -13,14 +13,15 @@ func TestRecordRoundTrip(t *testing.T) {
 	p := frames.Properties{Flags: frames.FlagDeliveryMode | frames.FlagPriority | frames.FlagExpiration,
 		DeliveryMode: 2, Priority: 7, Expiration: []byte("+500")}
 	for _, m := range []*message.Message{
-		{Exchange: "x", RoutingKey: "k", Header: p.Append(nil), Body: []byte("body"), Time: 77, TTL: 500, Priority: 7, Persistent: true,
-			More: &message.More{CC: []string{"c"}}},
-		{Header: []byte{0, 0}, Body: []byte{}, Time: 1, TTL: message.NoTTL},
+		{
+			Envelope: &message.Envelope{Exchange: "x", RoutingKey: "k", Header: p.Append(nil), TTL: 500, Priority: 7, Persistent: true},
+			Body:     []byte("body"), Time: 77, More: &message.More{CC: []string{"c"}},
+		},
+		{Envelope: &message.Envelope{Header: []byte{0, 0}, TTL: message.NoTTL}, Body: []byte{}, Time: 1},
 	} {
 		var rec persistence.Record
 		Fill(&rec, m)
-		got := new(message.Message)
-		if err := Revive(got, &rec); err != nil || !reflect.DeepEqual(got, m) {
+		if got, err := Revive(&rec); err != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("became %+v, %v, want %+v", got, err, m)
 		}
 	}
@@ -31,7 +32,7 @@ func TestReviveDamaged(t *testing.T) {
 		{ID: 5, Header: []byte{0xff}},
 		{ID: 5, Header: []byte{0, 0}, Extra: []byte{9}},
 	} {
-		if err := Revive(new(message.Message), &rec); err == nil {
+		if _, err := Revive(&rec); err == nil {
 			t.Errorf("Revive(%+v) has no error", rec)
 		}
 	}

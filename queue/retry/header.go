@@ -43,6 +43,6 @@ func withHeaders(m *message.Message, change func(frames.Table) frames.Table) *me
 		p.Headers, p.Flags = nil, p.Flags&^frames.FlagHeaders
 	}
 	c := *m
-	c.Header = p.Append(nil)
+	c.Own().Header = p.Append(nil)
 	return &c
 }

@@ -167,9 +167,9 @@ func FuzzParseNotes(f *testing.F) {
 
 func TestCountHeader(t *testing.T) {
 	p := frames.Properties{Flags: frames.FlagDeliveryMode, DeliveryMode: 2}
-	plain := &message.Message{Header: p.Append(nil), Body: []byte("b")}
+	plain := &message.Message{Envelope: &message.Envelope{Header: p.Append(nil)}, Body: []byte("b")}
 	p.SetTable(frames.Table{{Name: "z", Value: int32(1)}, {Name: "x-delivery-count", Value: "a client's"}})
-	own := &message.Message{Header: p.Append(nil), Body: []byte("b")}
+	own := &message.Message{Envelope: &message.Envelope{Header: p.Append(nil)}, Body: []byte("b")}
 	for _, m := range []*message.Message{plain, own} {
 		before := string(m.Header)
 		c := Counted(m, 3)

@@ -155,16 +155,16 @@ func (q *Queue) appendChunkLocked(entries []queue.Entry, room int) {
 // An appending is a chunk that is being made.
 type appending struct {
 	c     *chunk
-	msgs  []message.Message // room for the messages; may be nil
-	spare []byte            // room for their property blocks; may be nil
-	keep  bool              // somebody may read the chunk soon
-	now   bool              // somebody waits for it
+	msgs  []message.Single // room for the messages; may be nil
+	spare []byte           // room for their property blocks; may be nil
+	keep  bool             // somebody may read the chunk soon
+	now   bool             // somebody waits for it
 }
 
 // A single is a chunk with room for its only message.
 type single struct {
 	chunk
-	msg [1]message.Message
+	msg [1]message.Single
 }
 
 // beginLocked is a chunk of n messages at the end of the stream.

@@ -40,7 +40,7 @@ type chunk struct {
 	extra, body  []byte // of the record
 	data         []byte // the messages; a part of extra if the chunk is apart
 
-	msgs []message.Message // nil until the chunk is decoded; then immutable
+	msgs []message.Single // nil until the chunk is decoded; then immutable
 
 	// The fields below belong to the cache.
 	newer, older *chunk
@@ -130,13 +130,13 @@ type names struct{ exchange, key string }
 
 // decode makes the messages of the chunk, in msgs and with their property blocks
 // in blocks if there is room.
-func (c *chunk) decode(n *names, msgs []message.Message, blocks []byte) ([]message.Message, error) {
+func (c *chunk) decode(n *names, msgs []message.Single, blocks []byte) ([]message.Single, error) {
 	count := int(c.next - c.first)
 	if count > len(c.data) {
 		return nil, fmt.Errorf("chunk at offset %d: %w", c.first, errChunk)
 	}
 	if cap(msgs) < count {
-		msgs = make([]message.Message, count)
+		msgs = make([]message.Single, count)
 	}
 	msgs = msgs[:count]
 	d := decoder{reading: reading{b: c.data}, names: n, blocks: blocks[:0]}
@@ -144,8 +144,8 @@ func (c *chunk) decode(n *names, msgs []message.Message, blocks []byte) ([]messa
 		d.blocks = make([]byte, 0, c.headers)
 	}
 	for i := range msgs {
-		m := &msgs[i]
-		m.Time, m.TTL = c.time, message.NoTTL
+		m := msgs[i].Init()
+		m.Time = c.time
 		d.next(m, c.first+uint64(i))
 		if c.flags&apart != 0 {
 			m.Body = c.body

@@ -67,8 +67,9 @@ func TestChunkRoundTrip(t *testing.T) {
 		}
 		for i := range c.msgs {
 			m := *msgs[n]
-			m.Header, m.TTL = withOffset(m.Header, uint64(n)), message.NoTTL
-			if got, want := show(&c.msgs[i]), show(&m); got != want || string(c.msgs[i].Body) != string(m.Body) {
+			e := m.Own()
+			e.Header, e.TTL = withOffset(m.Header, uint64(n)), message.NoTTL
+			if got, want := show(&c.msgs[i].Message), show(&m); got != want || string(c.msgs[i].Body) != string(m.Body) {
 				t.Errorf("message %d:\n%s, want\n%s", n, got, want)
 			}
 			n++
@@ -169,7 +170,7 @@ func TestChunksThatAreRefused(t *testing.T) {
 func TestProducersAreSkipped(t *testing.T) {
 	var e encoder
 	var h header
-	e.add(&message.Message{RoutingKey: "k", Header: []byte{0, 0}}, &h)
+	e.add(&message.Message{Envelope: &message.Envelope{RoutingKey: "k", Header: []byte{0, 0}}}, &h)
 	e.b[0] |= fromProducer
 	e.b = append(e.b, 0x81, 0x01, 7) // producer 129, sequence 7
 	e.b = appendBytes(e.b, "body")

@@ -47,7 +47,7 @@ func (j *job) do(q *Queue) {
 }
 
 // decode makes the messages of c and adds it to j.chunks.
-func (j *job) decode(c *chunk, msgs []message.Message, blocks []byte) {
+func (j *job) decode(c *chunk, msgs []message.Single, blocks []byte) {
 	if c.msgs, j.err = c.decode(&j.r.names, msgs, blocks); j.err == nil {
 		j.chunks = append(j.chunks, c)
 	}
@@ -83,7 +83,7 @@ func (j *job) read(q *Queue) {
 type slab struct {
 	left   int // chunks still to come, at most
 	chunks []chunk
-	msgs   []message.Message
+	msgs   []message.Single
 	blocks []byte
 }
 
@@ -104,13 +104,13 @@ func (s *slab) chunk() *chunk {
 }
 
 // room is memory for the messages of a chunk; nil if they are not few.
-func (s *slab) room(c *chunk) (msgs []message.Message, blocks []byte) {
+func (s *slab) room(c *chunk) (msgs []message.Single, blocks []byte) {
 	n := int(c.next - c.first)
 	if n > slabMessages/4 || c.headers > slabBlocks/4 {
 		return nil, nil
 	}
 	if len(s.msgs) < n {
-		s.msgs = make([]message.Message, min(slabMessages, max(n, s.left+1)))
+		s.msgs = make([]message.Single, min(slabMessages, max(n, s.left+1)))
 	}
 	if len(s.blocks) < c.headers {
 		s.blocks = make([]byte, min(slabBlocks, c.headers*(s.left+1)))

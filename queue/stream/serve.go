@@ -125,7 +125,7 @@ func (q *Queue) gatherLocked(r *reader, room int) (starving bool) {
 		pieces = append(pieces, piece{c, len(batch)})
 		for i := range msgs {
 			r.next++
-			batch = append(batch, queue.Delivery{Msg: &msgs[i], ID: queue.ID(r.next), Sub: r.sub, Stored: true})
+			batch = append(batch, queue.Delivery{Msg: &msgs[i].Message, ID: queue.ID(r.next), Sub: r.sub, Stored: true})
 		}
 	}
 	q.batch, q.pieces = batch, pieces
