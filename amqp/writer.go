@@ -156,27 +156,49 @@ func (c *conn) trace(s *segment, ds []outgoing) {
 // encode appends the messages of one segment, and flushes between them when
 // enough has gathered.
 func (c *conn) encode(w *writeBuffer, s *segment, ds []outgoing) error {
+	if s.kind == deliverSegment {
+		return c.encodeDeliveries(w, s, ds)
+	}
+	m := ds[0].msg
+	if s.kind == getSegment {
+		w.b = frames.AppendMethod(w.b, s.channel, &frames.BasicGetOk{DeliveryTag: s.tag, Redelivered: ds[0].redelivered,
+			Exchange: m.Exchange, RoutingKey: m.RoutingKey, MessageCount: s.left})
+	} else {
+		w.b = frames.AppendMethod(w.b, s.channel, &frames.BasicReturn{ReplyCode: uint16(frames.NoRoute), ReplyText: frames.NoRoute.String(),
+			Exchange: m.Exchange, RoutingKey: m.RoutingKey})
+	}
+	w.b = frames.AppendContentHeader(w.b, s.channel, uint64(len(m.Body)), m.Header)
+	w.body(s.channel, m.Body, c.frameMax)
+	_, err := c.flushIfFull(w)
+	return err
+}
+
+func (c *conn) encodeDeliveries(w *writeBuffer, s *segment, ds []outgoing) error {
+	var head frames.DeliverHead
+	var last *message.Envelope // of head; nil if that is not in the buffer any more
 	for i := range ds {
-		m := ds[i].msg
-		switch s.kind {
-		case deliverSegment:
-			w.b = frames.AppendDeliver(w.b, s.channel, s.ctag, s.tag+uint64(i), ds[i].redelivered, m.Exchange, m.RoutingKey)
-		case getSegment:
-			w.b = frames.AppendMethod(w.b, s.channel, &frames.BasicGetOk{DeliveryTag: s.tag, Redelivered: ds[i].redelivered,
-				Exchange: m.Exchange, RoutingKey: m.RoutingKey, MessageCount: s.left})
-		case returnSegment:
-			w.b = frames.AppendMethod(w.b, s.channel, &frames.BasicReturn{ReplyCode: uint16(frames.NoRoute), ReplyText: frames.NoRoute.String(),
-				Exchange: m.Exchange, RoutingKey: m.RoutingKey})
+		m, tag, size := ds[i].msg, s.tag+uint64(i), uint64(len(ds[i].msg.Body))
+		if m.Envelope == last {
+			w.b = head.AppendAgain(w.b, tag, ds[i].redelivered, size)
+		} else {
+			w.b, head = frames.AppendDeliverHead(w.b, s.channel, s.ctag, tag, ds[i].redelivered, m.Exchange, m.RoutingKey, size, m.Header)
+			last = m.Envelope
 		}
-		w.b = frames.AppendContentHeader(w.b, s.channel, uint64(len(m.Body)), m.Header)
 		w.body(s.channel, m.Body, c.frameMax)
-		if len(w.b)+w.held > flushSize {
-			if err := c.flushBuffer(w); err != nil {
-				return err
-			}
+		if flushed, err := c.flushIfFull(w); err != nil {
+			return err
+		} else if flushed {
+			last = nil
 		}
 	}
 	return nil
+}
+
+func (c *conn) flushIfFull(w *writeBuffer) (flushed bool, err error) {
+	if len(w.b)+w.held <= flushSize {
+		return false, nil
+	}
+	return true, c.flushBuffer(w)
 }
 
 // body appends the body frames of a message; what is large is referenced.

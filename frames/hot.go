@@ -69,6 +69,36 @@ func AppendDeliver(dst []byte, channel uint16, consumerTag string, tag uint64, r
 	return append(dst, frameEnd)
 }
 
+// A DeliverHead is where in a buffer the frames of a delivery lie that come before its
+// body: basic.deliver and the content header. A delivery to the same consumer of the
+// same exchange, key and properties is a copy of them but for three fields.
+type DeliverHead struct {
+	from, to  int
+	tag, size int // where these fields are, from from on
+}
+
+// AppendDeliverHead appends AppendDeliver and AppendContentHeader.
+func AppendDeliverHead(dst []byte, channel uint16, consumerTag string, tag uint64, redelivered bool, exchange, key string, size uint64, properties []byte) ([]byte, DeliverHead) {
+	from := len(dst)
+	dst = AppendDeliver(dst, channel, consumerTag, tag, redelivered, exchange, key)
+	const method, class = 7 + 4 + 1, 7 + 4 // the bytes before the consumer tag, and before the size
+	h := DeliverHead{from: from, tag: method + len(cutShort(consumerTag)), size: len(dst) - from + class}
+	dst = AppendContentHeader(dst, channel, size, properties)
+	h.to = len(dst)
+	return dst, h
+}
+
+// AppendAgain appends the head to the buffer that it lies in, with other values.
+func (h *DeliverHead) AppendAgain(dst []byte, tag uint64, redelivered bool, size uint64) []byte {
+	n := len(dst)
+	dst = append(dst, dst[h.from:h.to]...)
+	b := dst[n:]
+	binary.BigEndian.PutUint64(b[h.tag:], tag)
+	b[h.tag+8] = bit(redelivered)
+	binary.BigEndian.PutUint64(b[h.size:], size)
+	return dst
+}
+
 // AppendAck appends basic.ack.
 func AppendAck(dst []byte, channel uint16, tag uint64, multiple bool) []byte {
 	dst = append(dst, MethodFrame, byte(channel>>8), byte(channel), 0, 0, 0, 13, 0, ClassBasic, 0, 80)

@@ -59,7 +59,7 @@ func TestParseSettle(t *testing.T) {
 // TestHotPathsMakeTheSameBytes compares each hand-made codec with the method's
 // own.
 func TestHotPathsMakeTheSameBytes(t *testing.T) {
-	long := strings.Repeat("x", 255)
+	long, props := strings.Repeat("x", 255), []byte("\x10\x00\x02")
 	for _, names := range [][3]string{{"", "", ""}, {"tag", "ex", "key"}, {long, long, long},
 		{long + "x", long + "x", long + "x"}, {"tag", "ex", strings.Repeat("\xce", 70_000)}} {
 		for _, flag := range []bool{false, true} {
@@ -67,6 +67,13 @@ func TestHotPathsMakeTheSameBytes(t *testing.T) {
 			want := AppendMethod([]byte("x"), 258, &BasicDeliver{names[0], 1<<40 | 7, flag, names[1], names[2]})
 			if !bytes.Equal(got, want) {
 				t.Errorf("deliver: %q, want %q", got, want)
+			}
+			want = AppendContentHeader(want, 258, 1<<33|5, props)
+			want = AppendMethod(append(want, "body"...), 258, &BasicDeliver{names[0], 1<<50 | 9, !flag, names[1], names[2]})
+			want = AppendContentHeader(want, 258, 6, props)
+			got, head := AppendDeliverHead([]byte("x"), 258, names[0], 1<<40|7, flag, names[1], names[2], 1<<33|5, props)
+			if got = head.AppendAgain(append(got, "body"...), 1<<50|9, !flag, 6); !bytes.Equal(got, want) {
+				t.Errorf("heads: %q, want %q", got, want)
 			}
 			got = AppendAck([]byte("x"), 258, 1<<40|7, flag)
 			want = AppendMethod([]byte("x"), 258, &BasicAck{1<<40 | 7, flag})
