@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -163,5 +164,57 @@ func TestMomentWakesAllWhoWait(t *testing.T) {
 	case <-m.next():
 		t.Error("it has happened only once")
 	default:
+	}
+}
+
+// A flippedEngine changes a byte of what is read, if that is a part of a chunk.
+type flippedEngine struct {
+	engine
+	at int // of the byte; -1 is none
+}
+
+func (e *flippedEngine) get(key []byte, fn func(val []byte, meta byte) error) error {
+	return e.engine.get(key, func(val []byte, meta byte) error {
+		if key[0] == keyPart && e.at >= 0 {
+			val = bytes.Clone(val)
+			val[e.at] ^= 1
+		}
+		return fn(val, meta)
+	})
+}
+
+// Of a run that is damaged anywhere nothing is loaded, however little of it is asked
+// for, and its records are still wanted.
+func TestDamagedRunIsNotLoaded(t *testing.T) {
+	const n, size = 100, 1000
+	e := &flippedEngine{at: -1}
+	s := openTest(t, Options{Dir: t.TempDir(), wrap: func(under engine) engine {
+		e.engine = under
+		return e
+	}})
+	defer closeTest(t, s)
+	l, _ := s.NewLog()
+	var recs []Record
+	for i := range n {
+		recs = append(recs, Record{ID: uint64(i + 1), Header: []byte{0, byte(i)}, Body: make([]byte, size)})
+	}
+	mustAppend(t, l, recs...)
+	before := []Record{{ID: 1000}}
+	for at := 0; at < n*size; at += 997 {
+		for _, room := range []int{0, 10 * size, n * size} {
+			for _, from := range []uint64{0, n / 2} {
+				e.at = at
+				if got, err := l.Load(0, from, before, room); !errors.Is(err, errCorrupt) || len(got) != 1 || got[0].ID != 1000 {
+					t.Fatalf("byte %d is wrong: Load from %d with room for %d gave %d records, %v", at, from, room, len(got)-1, err)
+				}
+				e.at = -1
+				if got, err := l.Load(0, from, nil, 0); err != nil || len(got) != 1 || got[0].ID != max(from, 1) {
+					t.Fatalf("it was right again, and Load gave %d records, %v", len(got), err)
+				}
+				if got, err := l.Load(0, n, nil, 0); err != nil || len(got) != 1 { // the end: nothing of the run is remembered
+					t.Fatal(got, err)
+				}
+			}
+		}
 	}
 }
