@@ -68,14 +68,15 @@ func TestMessagesShareAnEnvelope(t *testing.T) {
 		{"q", persistent, false, 0},
 		{"q", persistent, false, 0},
 		{"q", persistent, false, 2},
-		{"r", persistent, false, 0}, // the block is known, but not with this route
-		{"r", persistent, false, 4},
+		{"r", persistent, false, 0}, // the block is known, but the route is new
+		{"r", persistent, false, 0},
+		{"r", persistent, false, 5},
 		{"q", persistent, false, 2},
 		{"q", persistent, true, 0},
-		{"q", persistent, true, 7},
+		{"q", persistent, true, 8},
 		{"q", urgent, true, 0},
 		{"q", urgent, true, 0},
-		{"q", urgent, true, 10},
+		{"q", urgent, true, 11},
 		{"q", odd, false, 0}, // what is sent on is not what came
 		{"q", odd, false, 0},
 		{"q", timed, false, 0}, // a property that is looked into

@@ -128,8 +128,8 @@ func (ch *channel) take(cur *publishing, props []byte) {
 }
 
 // common is the envelope of earlier messages, if the one that is arriving has the same:
-// the same route, flags and property block. It is made when a property block comes a
-// second time, nil until then.
+// the same route, flags and property block. It is made when a route is used again with a
+// property block that came before, nil until then.
 func (ch *channel) common(cur *publishing, props []byte) *message.Envelope {
 	rt, c := cur.route, ch.conn
 	if rt == nil {
@@ -138,7 +138,7 @@ func (ch *channel) common(cur *publishing, props []byte) *message.Envelope {
 	if e := rt.Common; e != nil && e.Mandatory == cur.mandatory && bytes.Equal(e.Header, props) {
 		return e
 	}
-	if len(c.parsed) == 0 || !bytes.Equal(c.parsed, props) || props[1]&frames.FlagUnused != 0 {
+	if rt.Checked == 0 || len(c.parsed) == 0 || !bytes.Equal(c.parsed, props) || props[1]&frames.FlagUnused != 0 {
 		return nil
 	}
 	e := message.NewEnvelope(props)

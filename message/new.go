@@ -1,5 +1,7 @@
 package message
 
+import "slices"
+
 // MaxInline is how long header and body together may be, in bytes, to be in one
 // piece with the message.
 const MaxInline = 1136
@@ -42,7 +44,7 @@ func NewEnvelope(header []byte) *Envelope {
 		room [56]byte
 	})
 	p.e.TTL = NoTTL
-	p.e.Header = append(p.room[:0:len(p.room)], header...)
+	p.e.Header = slices.Clip(append(p.room[:0:len(p.room)], header...)) // nobody appends to what others read
 	return &p.e
 }
 

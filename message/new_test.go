@@ -84,7 +84,7 @@ func isFilledWith(m *Message, b byte) bool {
 
 func TestMessagesInOneEnvelope(t *testing.T) {
 	e := NewEnvelope([]byte{0x10, 0, 2})
-	if string(e.Header) != "\x10\x00\x02" || e.TTL != NoTTL {
+	if string(e.Header) != "\x10\x00\x02" || cap(e.Header) != 3 || e.TTL != NoTTL {
 		t.Errorf("the envelope is %+v", e)
 	}
 	for _, tt := range []struct{ body, together int }{
