@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -230,6 +231,15 @@ func (l *Log) Append(recs []persistence.Record, r *message.Receipt) (taken bool)
 		r.Release()
 	}
 	return true
+}
+
+// Return brings settled records back, as a crash may.
+func (l *Log) Return(lane persistence.Lane, recs ...persistence.Record) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	all := append(slices.Clone(recs), l.lanes[lane]...)
+	slices.SortFunc(all, func(a, b persistence.Record) int { return cmp.Compare(a.ID, b.ID) })
+	l.lanes[lane] = all
 }
 
 // commit needs the store's lock.

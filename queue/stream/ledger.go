@@ -90,6 +90,13 @@ func (l *ledger) commit(p *pledge) {
 	}
 }
 
+// end is how much is on disk.
+func (l *ledger) end() end {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.durable
+}
+
 // await says whether there are readers to be told of commits.
 func (l *ledger) await(readers bool) {
 	l.mu.Lock()

@@ -7,7 +7,7 @@ import (
 )
 
 // open makes the log of a new stream, or takes over that of a reopened one. Of
-// that two chunks are read, whatever it holds: the first and the last. Nobody
+// that two chunks are read, whatever it holds: the last and the first. Nobody
 // else has the queue yet.
 func (q *Queue) open() (err error) {
 	if q.env.LogID == 0 {
@@ -33,13 +33,19 @@ func (q *Queue) open() (err error) {
 // lane is where the chunks are in the log.
 const lane persistence.Lane = 0
 
-// takeOver makes what was recovered the extent of the stream.
+// takeOver makes what was recovered the extent of the stream, but for what was forgotten
+// and has come back.
 func (q *Queue) takeOver(info persistence.LaneInfo) error {
-	oldest, ok, err := q.chunkAt(info.First - 1)
+	youngest, found, err := q.chunkAt(info.Last - 1)
 	if err != nil {
 		return err
 	}
-	youngest, found, err := q.chunkAt(info.Last - 1)
+	if err := q.openTrackerLocked(youngest.tracker); err != nil {
+		return err
+	}
+	begin := min(q.tracker.begins.offset, youngest.segmentFirst)
+	q.log.SettleRange(lane, 0, begin)
+	oldest, ok, err := q.chunkAt(max(begin, info.First-1))
 	if err != nil {
 		return err
 	}
@@ -52,7 +58,7 @@ func (q *Queue) takeOver(info persistence.LaneInfo) error {
 	if q.activeFirst > q.first {
 		q.unknown = q.activeFirst
 	}
-	return q.openTrackerLocked(youngest.tracker)
+	return nil
 }
 
 // chunkAt reads the chunk that holds an offset, or the first one after it; ok is

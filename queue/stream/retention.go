@@ -67,6 +67,7 @@ func (q *Queue) forgetLocked() error {
 	q.closed = append(q.closed[:0], q.closed[n:]...)
 	q.first, q.firstPos, q.firstSegment = s.next, s.end, s.number+1
 	q.firstTime = s.time // until the oldest chunk was looked at
+	q.tracker.begin(s.next)
 	q.log.SettleRange(lane, 0, s.next)
 	q.tracker.forget(s.next)
 	q.mu.Unlock()
@@ -78,10 +79,12 @@ func (q *Queue) forgetLocked() error {
 	return err
 }
 
-// expendableLocked is how many closed segments the limits do not allow.
+// expendableLocked is how many closed segments the limits do not allow. What is not on
+// disk stays: it would never be written, and the store might have what is before it
+// after a crash.
 func (q *Queue) expendableLocked(now int64) (n int) {
-	begin := q.firstPos
-	for ; n < len(q.closed); n++ {
+	begin, durable := q.firstPos, q.ledger.end().next
+	for ; n < len(q.closed) && q.closed[n].next <= durable; n++ {
 		s := &q.closed[n]
 		tooLarge := q.settings.maxBytes != none && q.pos-begin > q.settings.maxBytes
 		tooOld := q.settings.maxAge != none && s.time < now-q.settings.maxAge

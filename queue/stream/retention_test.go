@@ -2,6 +2,7 @@ package stream
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -170,6 +171,44 @@ func TestRetentionAfterRestart(t *testing.T) {
 	h.Queue.SetPolicy(queue.Merge(nil, nil))
 	h.Queue.SetPolicy(policy(queue.Definition{"max-length-bytes": 1}))
 	wantFigures(h, 15, 16, 1)
+}
+
+// After a crash the store may have some of what was forgotten again.
+func TestWhatWasForgottenStaysSo(t *testing.T) {
+	for name, back := range map[string][]int{"the first": {0}, "with gaps": {1, 3}, "up to the rest": {2, 4, 5}} {
+		t.Run(name, func(t *testing.T) {
+			h := newStream(t, segmentsOf3, frames.Field{Name: "x-max-length-bytes", Value: int32(6000)})
+			kilo(h, 6)
+			log := h.Store.Log(h.Queue.(*Queue).LogID())
+			recs := slices.Clone(log.Records(lane))
+			kilo(h, 4)
+			wantFigures(h, 6, 10, 2)
+			for _, i := range back {
+				log.Return(lane, recs[i])
+			}
+			h.Reopen()
+			wantFigures(h, 6, 10, 2)
+			if got := len(log.Records(lane)); got != 4 {
+				t.Errorf("the log has %d records, want 4", got)
+			}
+			c := from(h, "first")
+			if got := offsetOf(t, c.Held()[0].Msg); len(c.Bodies()) != 4 || got != 6 {
+				t.Errorf("%d messages from offset %d, want 4 from 6", len(c.Bodies()), got)
+			}
+			wantPlaces(h, map[string]uint64{})
+		})
+	}
+}
+
+// Messages that are not on disk are not forgotten: those before them might come back.
+func TestRetentionWaitsForTheDisk(t *testing.T) {
+	h := newStream(t, segmentsOf3, frames.Field{Name: "x-max-length-bytes", Value: int32(3000)})
+	h.Store.Hold()
+	kilo(h, 7)
+	wantFigures(h, 0, 7, 3)
+	h.Store.Commit()
+	kilo(h, 3)
+	wantFigures(h, 6, 10, 2)
 }
 
 func TestAReaderInWhatIsForgotten(t *testing.T) {

@@ -20,10 +20,12 @@ import (
 // Each place is a record: version(1), the offset as a uvarint, the tag. A newer
 // one of the same tag settles the older. The log's id is in every chunk, so that
 // the youngest chunk leads to it; while there is none, the queue's definition does.
+// The place that has no tag is where the stream begins, see begin.
 type tracker struct {
 	log    persistence.Log
 	last   uint64 // the id of the youngest record
 	places map[string]place
+	begins place
 	timer  *time.Timer // calls saveLate; nil if it never had to
 	late   bool        // the timer runs
 }
@@ -77,8 +79,31 @@ func (t *tracker) take(rec *persistence.Record) error {
 	if r.bad || version != placeVersion {
 		return fmt.Errorf("place %d of a consumer: %w", rec.ID, errChunk)
 	}
+	if len(r.b) == 0 {
+		t.begins = place{max(offset, t.begins.offset), rec.ID}
+		return nil
+	}
 	t.places[string(r.b)] = place{offset, rec.ID}
 	return nil
+}
+
+// begin notes that what is before an offset is about to be forgotten. After a crash the
+// store may have some of that again, and not all. As it commits no settle before what
+// was appended ahead of it, this place is there then, too, and tells up to where.
+func (t *tracker) begin(offset uint64) {
+	old := t.begins
+	t.begins = t.append("", offset)
+	if old.record > 0 {
+		t.log.Settle([]uint64{old.record})
+	}
+}
+
+// append adds the record of a place to the log.
+func (t *tracker) append(tag string, offset uint64) place {
+	t.last++
+	body := append(binary.AppendUvarint([]byte{placeVersion}, offset), tag...)
+	t.log.Append([]persistence.Record{{ID: t.last, Time: time.Now().UnixMilli(), Body: body}}, nil)
+	return place{offset, t.last}
 }
 
 // save notes a place, unless it is known. It does not wait for disk.
@@ -87,13 +112,10 @@ func (t *tracker) save(tag string, offset uint64) {
 	if known && old.offset == offset {
 		return
 	}
-	t.last++
-	body := append(binary.AppendUvarint([]byte{placeVersion}, offset), tag...)
-	t.log.Append([]persistence.Record{{ID: t.last, Time: time.Now().UnixMilli(), Body: body}}, nil)
+	t.places[tag] = t.append(tag, offset)
 	if known {
 		t.log.Settle([]uint64{old.record})
 	}
-	t.places[tag] = place{offset, t.last}
 	if len(t.places) > maxPlaces {
 		t.evict()
 	}
