@@ -120,7 +120,9 @@ func (ch *channel) take(cur *publishing, props []byte) {
 	if c.stock == nil {
 		c.stock = new(message.Stock)
 	}
-	if cur.msg = (&message.Message{Envelope: e}); e == nil {
+	if e != nil {
+		cur.msg = &message.Message{Envelope: e}
+	} else {
 		cur.msg = message.New(len(props), 0)
 		copy(cur.msg.Header, props)
 	}
@@ -160,22 +162,17 @@ func (ch *channel) newMessage(e *message.Envelope, props []byte) *message.Messag
 	if cur.route != a.route {
 		a.route, a.n = cur.route, 0
 	}
-	var m *message.Message
-	switch a.n++; {
-	case a.n <= lonely || !sameWay(cur.route, props):
-		if e != nil {
-			return message.NewIn(e, int(cur.size))
-		}
-		m = message.New(len(props), int(cur.size))
-	default:
+	var maker *message.Maker
+	if a.n++; a.n > lonely && sameWay(cur.route, props) {
 		if a.maker == nil {
 			a.maker = new(message.Maker)
 		}
-		if e != nil {
-			return a.maker.NewIn(e, int(cur.size))
-		}
-		m = a.maker.New(len(props), int(cur.size))
+		maker = a.maker
 	}
+	if e != nil {
+		return maker.NewIn(e, int(cur.size))
+	}
+	m := maker.New(len(props), int(cur.size))
 	copy(m.Header, props)
 	return m
 }

@@ -51,17 +51,28 @@ func NewEnvelope(header []byte) *Envelope {
 // A Maker makes messages that are alike, and so leave memory about when the others
 // do: about ten of them are one allocation, which is freed together only. Publishing
 // a message of 1 KiB, fire-1K, takes a sixth less processor time than one by one, one of
-// 16 bytes a twelfth. Only one goroutine uses it at a time. The zero value is ready.
+// 16 bytes a twelfth. Only one goroutine uses it at a time. The zero value is ready; a nil
+// one makes each apart.
 type Maker struct {
 	singles singles
 	sharers sharers
 }
 
 // New is the function New for one of many.
-func (k *Maker) New(header, body int) *Message { return k.singles.take(header, body, false) }
+func (k *Maker) New(header, body int) *Message {
+	if k == nil {
+		return New(header, body)
+	}
+	return k.singles.take(header, body, false)
+}
 
 // NewIn is the function NewIn for one of many.
-func (k *Maker) NewIn(e *Envelope, body int) *Message { return k.sharers.take(e, body, false) }
+func (k *Maker) NewIn(e *Envelope, body int) *Message {
+	if k == nil {
+		return NewIn(e, body)
+	}
+	return k.sharers.take(e, body, false)
+}
 
 // A message and what it has room for are one piece of memory. The sizes are such that
 // what the runtime allocates for some of them is not much more.

@@ -140,3 +140,14 @@ func TestOwnEnvelope(t *testing.T) {
 		t.Errorf("priorities %d, %d and %d, want 5 of the first alone", a.Priority, b.Priority, e.Priority)
 	}
 }
+
+func TestNoMakerMakesEachApart(t *testing.T) {
+	var k *Maker
+	e := NewEnvelope([]byte{0, 0})
+	if got := testing.AllocsPerRun(10, func() { sink = k.NewIn(e, 10) }); got != 1 || sink.Envelope != e || len(sink.Body) != 10 {
+		t.Errorf("NewIn: %v allocations, want 1; made %+v", got, sink)
+	}
+	if got := testing.AllocsPerRun(10, func() { sink = k.New(2, 10) }); got != 1 || sink.Envelope == e || len(sink.Header) != 2 || len(sink.Body) != 10 {
+		t.Errorf("New: %v allocations, want 1; made %+v", got, sink)
+	}
+}
