@@ -40,6 +40,10 @@ func (q *Queue) takeOver(info persistence.LaneInfo) error {
 	if err != nil {
 		return err
 	}
+	missing := fmt.Errorf("the log has chunks %d to %d but does not give them", info.First, info.Last)
+	if !found {
+		return missing
+	}
 	if err := q.openTrackerLocked(youngest.tracker); err != nil {
 		return err
 	}
@@ -49,8 +53,8 @@ func (q *Queue) takeOver(info persistence.LaneInfo) error {
 	if err != nil {
 		return err
 	}
-	if !ok || !found {
-		return fmt.Errorf("the log has chunks %d to %d but does not give them", info.First, info.Last)
+	if !ok {
+		return missing
 	}
 	q.first, q.firstTime, q.firstPos, q.firstSegment = oldest.first, oldest.time, oldest.pos, oldest.segment
 	q.last, q.lastTime, q.pos = youngest.first, youngest.time, youngest.pos+youngest.size()
